@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import bootstrap, spearmanr, ttest_1samp
 
 from vitscope.claims.chance import (
-    decide,
+    decide_by_interval,
     false_discovery_rates,
     mean_chance,
     mean_interval,
@@ -56,7 +56,7 @@ def test_means_have_the_interval_and_the_chance_of_students_test(values, above):
     np.testing.assert_allclose(interval, found.confidence_interval(0.95), rtol=1e-12)
     assert mean_chance(np.array(values), above) == pytest.approx(found.pvalue, rel=1e-12)
     # A test decides at 5 % where the interval does not contain the bound.
-    assert (decide(np.mean(values), above, interval) == "open") == (found.pvalue > 0.05)
+    assert (decide_by_interval(np.mean(values), above, interval) == "open") == (found.pvalue > 0.05)
 
 
 @pytest.mark.parametrize("values", [[], [0.3], [0.3, 0.3, 0.3], [0.3, np.nan, 0.4]])
@@ -94,7 +94,7 @@ def test_rates_of_false_verdicts_are_by_hand():
     ],
 )
 def test_what_an_interval_contains_is_open(value, interval, found):
-    assert decide(value, 0.5, interval) == found
+    assert decide_by_interval(value, 0.5, interval) == found
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from tests.helpers.claims import (
     with_resamples,
 )
 from vitscope.claims import report
-from vitscope.claims.counting import add_recipes, joined, trainings
-from vitscope.claims.report import introduction
+from vitscope.claims.counting import add_recipes, join_rows_of_figures, trainings
+from vitscope.claims.report import introduction_to_claims
 from vitscope.claims.tables import AGREEMENT, CLAIMS, COUNTED
 from vitscope.files.pages import as_markdown
 
@@ -20,7 +20,9 @@ NAMES = {"vit": "ViT-Ti", "resnet": "ResNet-50"}
 
 
 def sections(claims: pd.DataFrame, scores: pd.DataFrame, labels: dict[str, str]):
-    return report.sections(claims, scores, labels, [evidence(kind) for kind in kinds_with_claims()])
+    return report.sections_of_claims(
+        claims, scores, labels, [evidence(kind) for kind in kinds_with_claims()]
+    )
 
 
 def test_what_is_doubted_stands_above_the_claims():
@@ -37,7 +39,7 @@ def test_the_text_says_what_was_counted():
     claims = count_variances(table, theirs)
     scored = agreement("feature_variance", table, theirs)
     told = sections(claims, scored, {"m": "My model"})
-    text = as_markdown("Claims of mini", introduction(claims), told)
+    text = as_markdown("Claims of mini", introduction_to_claims(claims), told)
     assert "more than half" in text
     assert "2 tested rows" in text
     lines = text.splitlines()
@@ -111,7 +113,7 @@ OPEN = {"recipe_verdict": "open", "holds": "open"}
 def test_findings_are_told_in_words(values, cells):
     claims = comparison(**values)
     _, section = sections(claims, pd.DataFrame(), NAMES)
-    text = as_markdown("Claims", introduction(claims), [section])
+    text = as_markdown("Claims", introduction_to_claims(claims), [section])
     assert f"| ViT-Ti against ResNet-50 | MSAs go by shape | {cells} |" in text.splitlines()
     assert section.text.startswith("The paper infers this from Fig. 2b")
 
@@ -127,15 +129,15 @@ def test_verdicts_that_chance_may_have_decided_are_counted():
     again = claims.assign(figure="other")
     untested = comparison(claim="exact")
     counted = pd.concat([claims, again, untested])
-    assert "Chance may have decided 3 of 60 tested rows." in introduction(counted)
+    assert "Chance may have decided 3 of 60 tested rows." in introduction_to_claims(counted)
 
 
 def test_a_claim_that_several_figures_show_counts_once():
     claims = comparison()
     again = pd.concat([claims, claims.assign(figure="other")])
-    (section,) = report.summary(again, NAMES)
+    (section,) = report.summary_of_verdicts(again, NAMES)
     assert section.rows == [("ViT-Ti", "1"), ("all", "1")]
-    assert report.summary(claims.iloc[:0], {}) == []
+    assert report.summary_of_verdicts(claims.iloc[:0], {}) == []
     counted = report.count_in_words(again)
     assert counted.startswith("1 claims: 1 hold and 0 fail without an interval. Chance may have")
 
@@ -147,12 +149,12 @@ def test_the_snapshot_is_named():
 
 
 def test_a_study_without_claims_says_so(tmp_path):
-    claims, scores = joined(CLAIMS, []), joined(AGREEMENT, [])
+    claims, scores = join_rows_of_figures(CLAIMS, []), join_rows_of_figures(AGREEMENT, [])
     for table, frame in ((CLAIMS, claims), (AGREEMENT, scores)):
         table.write(frame, tmp_path / table.name)
         assert table.read(tmp_path / table.name).empty
     assert sections(claims, scores, {}) == []
-    assert introduction(claims).startswith("None of this study's figures")
+    assert introduction_to_claims(claims).startswith("None of this study's figures")
 
 
 def test_trainings_of_a_recipe_stand_beside_each_other():
@@ -162,7 +164,7 @@ def test_trainings_of_a_recipe_stand_beside_each_other():
     of = trainings([["a", "b", "c"]], {"a": 0, "b": 1, "c": 2})
     claims = count_variances(pd.concat(tables))
     again = add_recipes(claims[list(COUNTED)], of)
-    found = report.findings(again, {name: f"ViT {name}" for name in "abc"})
+    found = report.findings_as_table(again, {name: f"ViT {name}" for name in "abc"})
     of_msas = found[found["claim"] == "MSAs reduce the feature map variance"]
     assert set(of_msas["measured"]) == {"2 of 2; of 3 trainings: 2, 2, 2"}
     # By 1, 0.75 and 0.85 on average.

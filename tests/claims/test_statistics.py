@@ -10,7 +10,7 @@ from vitscope.claims.statistics import (
     certain_signs,
     changes_more,
     difference,
-    excess,
+    excess_of_alike_pairs,
     falls,
     falls_more,
     grows_with_depth,
@@ -172,7 +172,7 @@ def test_blocks_are_compared_with_those_in_their_place():
 
 def test_pairs_compare_with_others_at_the_same_distance():
     points = frame().assign(distance=[1, 1, 1, 2, 2, 2, 3], alike=[1, 0, 0, 1, 1, 0, 1])
-    found = excess(Points(points), "v", "alike")
+    found = excess_of_alike_pairs(Points(points), "v", "alike")
     for value, each in zip(found.values, each_resample(points), strict=True):
         means = each.groupby(["distance", "alike"])["v"].mean().unstack()
         assert value == pytest.approx((means[1] - means[0]).dropna().mean())

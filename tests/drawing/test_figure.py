@@ -6,7 +6,7 @@ from tests.drawing import test_every_kind
 from tests.drawing.test_every_kind import MEMBERS, PUBLISHED, axes_of, draw
 from tests.helpers.claims import published
 from vitscope.claims.points import Published
-from vitscope.drawing.figure import literal, points_of, rows_of
+from vitscope.drawing.figure import literal, points_of_figure, rows_of
 from vitscope.drawing.legends import another_model, percent, published_label
 from vitscope.measures.registry import kinds
 
@@ -54,7 +54,7 @@ def test_every_point_of_a_line_is_there(kind):
     if compared:
         file, series = PUBLISHED[kind]
         theirs = published(kind, file, {MEMBERS[1].model: series})
-    points = points_of(tables, MEMBERS[:2], theirs)
+    points = points_of_figure(tables, MEMBERS[:2], theirs)
     there = {*map(tuple, points[[*PLAIN[kind]]].round(9).to_numpy())}
     # What points are compared with, as the largest entropy there can be, is dashed.
     lines = [

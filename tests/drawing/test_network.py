@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from tests.helpers.drawing import styled
 from tests.helpers.shown import is_whole, legend_labels
 from vitscope.drawing.looks import BAND_COLORS, KIND_COLORS
-from vitscope.drawing.network import plot
+from vitscope.drawing.network import plot_cut_points
 
 KINDS = ["stem", "conv", "conv", "pool", "msa", "mlp"]
 OPERATIONS = [3_000_000, 5_000_000, 7_000_000, 1_000_000, 2_000_000, 4_000_000]
@@ -34,7 +34,7 @@ def marks_of(axes: Axes) -> list[Line2D]:
 
 
 def test_bars_are_operations_in_the_colours_of_depth_bands() -> None:
-    figure = styled(plot, blocks().sample(frac=1, random_state=0), "Net")
+    figure = styled(plot_cut_points, blocks().sample(frac=1, random_state=0), "Net")
     (axes,) = figure.axes
     (bars,) = axes.containers
     assert [bar.get_height() for bar in bars] == pytest.approx([3, 5, 7, 1, 2, 4])
@@ -50,7 +50,7 @@ def test_bars_are_operations_in_the_colours_of_depth_bands() -> None:
 
 
 def test_stages_are_labelled_with_their_size_and_a_line_between() -> None:
-    (axes,) = styled(plot, blocks(), "Net").axes
+    (axes,) = styled(plot_cut_points, blocks(), "Net").axes
     labels = {text.get_text(): text.xy[0] for text in axes.texts if text.get_text()}
     assert labels == {"8\n16×12": 1.5, "16\n8×6": 4.0}
     lines = [line.get_xdata()[0] for line in axes.lines if line not in marks_of(axes)]
@@ -62,7 +62,7 @@ def test_stages_are_labelled_with_their_size_and_a_line_between() -> None:
 def test_names_do_not_overlap_and_nothing_is_cut_off(repeated: int, named: str) -> None:
     table = blocks(repeated)
     names = [named.format(number) for number in table["index"]]
-    figure = styled(plot, table.assign(name=names), "Net")
+    figure = styled(plot_cut_points, table.assign(name=names), "Net")
     (axes,) = figure.axes
     boxes = sorted(
         (label.get_window_extent() for label in axes.get_xticklabels()), key=lambda box: box.x0

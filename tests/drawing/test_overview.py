@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from tests.helpers.drawing import styled
 from vitscope.buildup.figure import sketch as sketch_buildup
 from vitscope.drawing.looks import VERDICT_LOOKS, Look
-from vitscope.drawing.overview import plot
+from vitscope.drawing.overview import plot_overview
 from vitscope.drawing.saving import style
 from vitscope.jobs.figures import DRAW_OVERVIEW, _read_sketch, figures_of_overview
 from vitscope.measures import sketches
@@ -29,7 +29,7 @@ def shown():
 @pytest.fixture(scope="module")
 def published():
     with style(STYLE):
-        return plot(shown(), None)
+        return plot_overview(shown(), None)
 
 
 def axes_of(figure, name):
@@ -158,7 +158,7 @@ def test_steps_of_a_buildup_are_joined_if_they_were_kept():
 
 def test_verdicts_of_a_figure_stand_below_it_with_how_many():
     claims = pd.read_csv(EXPECTED / "claims.csv")
-    figure = styled(plot, shown(), claims)
+    figure = styled(plot_overview, shown(), claims)
     titles = [each for each in figure.axes if each.get_title().startswith("fig5\n")]
     (left,) = [each.get_position().x0 for each in titles]
     texts = [

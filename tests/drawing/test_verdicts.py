@@ -7,7 +7,7 @@ from tests.helpers.claims import count_variances, published_variances, variances
 from tests.helpers.drawing import styled
 from tests.helpers.shown import is_whole
 from vitscope.drawing.looks import VERDICT_LOOKS
-from vitscope.drawing.verdicts import plot
+from vitscope.drawing.verdicts import plot_verdicts
 
 LABELS = {"m": "Mine", "n": "Other"}
 
@@ -33,7 +33,7 @@ def said(figure, left, right):
 
 
 def test_each_claim_is_a_row_with_its_verdicts_in_colours(claims):
-    figure = styled(plot, claims, LABELS)
+    figure = styled(plot_verdicts, claims, LABELS)
     statements = list(dict.fromkeys(claims["statement"]))
     assert said(figure, 0.85, 3.7)[-len(statements) :] == statements
     measured = [each for each in figure.axes[0].texts if each.get_position()[0] >= 72 * 4.4]
@@ -49,16 +49,19 @@ def test_each_claim_is_a_row_with_its_verdicts_in_colours(claims):
 def test_what_is_published_stands_beside_what_is_measured(claims):
     mark = VERDICT_LOOKS["yes, in this network"].mark
     named = claims.assign(published_series="Theirs")
-    assert set(said(styled(plot, named, LABELS), 3.7, 4.4)) == {"Published", f"{mark} Theirs"}
+    assert set(said(styled(plot_verdicts, named, LABELS), 3.7, 4.4)) == {
+        "Published",
+        f"{mark} Theirs",
+    }
     without = named.assign(published_verdict=None)
-    assert said(styled(plot, without, LABELS), 3.7, 4.4) == []
+    assert said(styled(plot_verdicts, without, LABELS), 3.7, 4.4) == []
 
 
 def test_everything_is_within_the_page_and_nothing_overlaps(claims):
     told = [*VERDICT_LOOKS]
     row = claims.iloc[:1]
     many = [row.assign(claim=each, holds=each, statement=f"{each} {60 * 'a '}") for each in told]
-    figure = styled(plot, pd.concat([*many, claims]), LABELS)
+    figure = styled(plot_verdicts, pd.concat([*many, claims]), LABELS)
     boxes = [each.get_window_extent() for each in figure.axes[0].texts]
     assert all(is_whole(figure, box) for box in boxes)
     for one, other in combinations(boxes, 2):
@@ -69,6 +72,6 @@ def test_everything_is_within_the_page_and_nothing_overlaps(claims):
 def test_moments_of_training_are_named(claims):
     row = claims.iloc[:1]
     at = [row.assign(snapshot=each) for each in ("warmup", "end")]
-    texts = said(styled(plot, pd.concat(at), LABELS), 4.4, 8)
+    texts = said(styled(plot_verdicts, pd.concat(at), LABELS), 4.4, 8)
     assert "end of warm-up:" in texts
     assert "end of training:" in texts

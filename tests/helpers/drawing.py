@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from vitscope.claims.points import Published
-from vitscope.drawing.figure import Member, draw
+from vitscope.drawing.figure import Member, draw_from_tables
 from vitscope.drawing.saving import style
 from vitscope.measures import registry
 from vitscope.package_data import STYLE
@@ -33,12 +33,12 @@ def draw_kind(
     snapshots: Sequence[str] = (),
     **options: Any,
 ) -> Figure:
-    """Draw a figure of a kind from its tables, as `draw` does."""
+    """Draw a figure of a kind from its tables, as `draw_from_tables` does."""
     found = registry.kinds()[kind]
     needed = {name: tables[name] for name in found.tables}
     curves = published if found.drawn_columns else None
     values = {**found.values, **options}
-    return draw(registry.drawing(found), needed, members, curves, snapshots, values)
+    return draw_from_tables(registry.drawing(found), needed, members, curves, snapshots, values)
 
 
 def drawn_from(

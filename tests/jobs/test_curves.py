@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import vitscope
-from vitscope.drawing.curves_page import as_page
+from vitscope.drawing.curves_page import page_of_curves
 from vitscope.drawing.figure import Member
 from vitscope.jobs.curves import CURVES, show_curves, tables_of_curves
 from vitscope.jobs.figures import KINDS_OF_PAGE
@@ -87,7 +87,7 @@ def test_what_has_no_value_has_no_point_and_no_text_is_an_element() -> None:
     table = pd.DataFrame({"model": "a", "index": [1, 0, 2], "depth": [0.5, 0, 1], "kind": "mlp"})
     table = table.assign(name="</script><b>", value=[1, 2, None], low=[None, 1.5, None], high=2.5)
     members = [Member("a", "<img src=x>", "vit"), Member("b", "B", "vit")]
-    page = as_page("<i>", members, {"<u>": table})
+    page = page_of_curves("<i>", members, {"<u>": table})
     (curve,) = data_of(page)["curves"]
     assert [(point["value"], point["low"]) for point in curve["a"]] == [(2, 1.5), (1, None)]
     assert curve["a"][1]["said"] == "<img src=x>, </script><b> (MLP): 1"

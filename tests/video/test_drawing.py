@@ -5,7 +5,7 @@ from matplotlib import colormaps
 from PIL import Image
 
 from tests.video.pictures import frames
-from vitscope.drawing.overlays import smooth
+from vitscope.drawing.overlays import resize_bilinear
 from vitscope.image_size import ImageSize
 from vitscope.video.sheet import Scale, Sheet, map_colors
 
@@ -25,7 +25,7 @@ def test_maps_lie_between_their_cells_as_torch_has_them(
     expected = torch.nn.functional.interpolate(
         torch.from_numpy(values)[None, None], size[::-1], mode="bilinear", align_corners=False
     )[0, 0].numpy()
-    np.testing.assert_allclose(smooth(values, size), expected, atol=2e-6)
+    np.testing.assert_allclose(resize_bilinear(values, size), expected, atol=2e-6)
 
 
 def test_colours_are_those_of_matplotlib_and_end_with_the_last() -> None:

@@ -1,7 +1,7 @@
 """How well measured curves agree with published ones of the same checkpoints.
 
-Each score stands beside what a straight line and the curve of another network would have: curves
-that all rise agree in much that says nothing of a checkpoint.
+Each score stands beside the scores of a straight line and of another network's curve: curves that
+all rise agree well, which says nothing about a checkpoint.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -20,10 +20,10 @@ from vitscope.files.arrays import Array
 
 # Maps each cut point that has its own curve to the values of that curve by x.
 Lines = Mapping[Hashable, "pd.Series[float]"]
-# Published depths have this many decimals. Rounding ours alike makes points of both curves meet,
-# so that their values are compared without interpolation.
+# The decimals of published depths. Measured depths are rounded alike, so that points of both curves
+# coincide and their values are compared without interpolation.
 _DECIMALS = 6
-# Changes that agree to this many decimals of the range of values count as equal.
+# Changes, as shares of the range of values, count as equal if they agree to this many decimals.
 _ALIKE = 4
 
 
@@ -44,11 +44,16 @@ def score_agreement(
         if curve is None or not each.same_model:
             continue
         measured, points = measured_points(evidence, tables, model), evidence.published(each.points)
-        theirs = _lines(points, curve)
-        ours = _interpolate_at(_lines(measured, curve), theirs)
+        theirs = _curves_through_points(points, curve)
+        ours = _interpolate_at_points(_curves_through_points(measured, curve), theirs)
         known = {key: line[ours[key].notna() & line.notna()] for key, line in theirs.items()}
         others = [
-            _score(_interpolate_at(_lines(evidence.published(other.points), curve), known), known)
+            _score_curves(
+                _interpolate_at_points(
+                    _curves_through_points(evidence.published(other.points), curve), known
+                ),
+                known,
+            )
             for other in published.values()
             if other.series != each.series
         ]
@@ -60,34 +65,37 @@ def score_agreement(
                 "published_points": len(points),
                 "measured_points": len(measured),
                 "compared_points": sum(map(len, known.values())),
-                **_columns("{}", _score(ours, known)),
-                **_columns("{}_of_line", _score_of_line(known)),
-                **_columns("{}_of_other", _best(others)),
-                "uncertainty": _uncertainty(measured, known, curve),
+                **_columns_of_score("{}", _score_curves(ours, known)),
+                **_columns_of_score("{}_of_line", _score_of_straight_line(known)),
+                **_columns_of_score("{}_of_other", _best_of_scores(others)),
+                "uncertainty": _uncertainty_over_resamples(measured, known, curve),
                 "unit": "decades" if curve.log else curve.y,
             }
         )
     return pd.DataFrame(rows, columns=list(AGREEMENT.columns))
 
 
-def _columns(name: str, score: _Score) -> dict[str, float | None]:
+def _columns_of_score(name: str, score: _Score) -> dict[str, float | None]:
     return {name.format(each): value for each, value in score._asdict().items()}
 
 
-def _lines(points: pd.DataFrame, curve: ScoredCurve, values: Any = None) -> Lines:
-    """Return the curves of a model, or other `values` of its points, as logarithms if asked."""
+def _curves_through_points(points: pd.DataFrame, curve: ScoredCurve, values: Any = None) -> Lines:
+    """Return the curves through a model's points, or through other `values` at the same x.
+
+    Values of the points are replaced by their logarithms if the curve is logarithmic.
+    """
     if values is None:
-        values = _scaled(points[curve.y].to_numpy(float), curve)
+        values = _logarithms_if_asked(points[curve.y].to_numpy(float), curve)
     line = pd.Series(values, points[curve.x].round(_DECIMALS).to_numpy())
     keys = points[curve.by].to_numpy() if curve.by else np.zeros(len(points), int)
     return {key: line[keys == key] for key in dict.fromkeys(keys.tolist())}
 
 
-def _scaled(y: Array, curve: ScoredCurve) -> Array:
+def _logarithms_if_asked(y: Array, curve: ScoredCurve) -> Array:
     return np.log10(np.where(y > 0, y, np.nan)) if curve.log else y
 
 
-def _interpolate_at(lines: Lines, theirs: Lines) -> Lines:
+def _interpolate_at_points(lines: Lines, theirs: Lines) -> Lines:
     ends = {"left": np.nan, "right": np.nan}
     found = {}
     for key, wanted in theirs.items():
@@ -98,62 +106,62 @@ def _interpolate_at(lines: Lines, theirs: Lines) -> Lines:
     return found
 
 
-def _score(found: Lines, wanted: Lines) -> _Score:
+def _score_curves(found: Lines, wanted: Lines) -> _Score:
     there = {key: found[key].reindex(line.index).dropna() for key, line in wanted.items()}
     here = {key: wanted[key][line.index] for key, line in there.items()}
-    ours, theirs = _changes(there), _changes(here)
+    ours, theirs = _changes_along_curves(there), _changes_along_curves(here)
     both = np.isfinite(ours) & np.isfinite(theirs)
     ours, theirs = ours[both], theirs[both]
     correlation = rank_correlation(ours[None], theirs[None])
     return _Score(
-        _mean((np.sign(ours) == np.sign(theirs))[theirs != 0]),
+        _mean_if_any((np.sign(ours) == np.sign(theirs))[theirs != 0]),
         correlation.value if correlation else None,
-        _root_mean_square(_joined(there.values()) - _joined(here.values())),
+        _root_mean_square_if_any(_join_values(there.values()) - _join_values(here.values())),
     )
 
 
-def _score_of_line(wanted: Lines) -> _Score:
+def _score_of_straight_line(wanted: Lines) -> _Score:
     """Return the best score that straight lines, fitted to the published curves, could reach."""
-    theirs = _changes(wanted)
-    rising = _mean(theirs[np.isfinite(theirs) & (theirs != 0)] > 0)
+    theirs = _changes_along_curves(wanted)
+    rising = _mean_if_any(theirs[np.isfinite(theirs) & (theirs != 0)] > 0)
     return _Score(
         None if rising is None else max(rising, 1 - rising),
         None,
-        _root_mean_square(_joined(map(_from_straight, wanted.values()))),
+        _root_mean_square_if_any(_join_values(map(_distance_from_straight_line, wanted.values()))),
     )
 
 
-def _changes(lines: Lines) -> Array:
-    """Return a curve's slopes from point to point, or each curve's difference from the one before.
+def _changes_along_curves(lines: Lines) -> Array:
+    """Return the slopes of a single curve, or the difference of each curve from the previous one.
 
-    Curves over frequency look alike at all cut points: what a block changes shows in the difference
-    of two curves. Changes are shares of the range of all values, and equal where a curve is
-    straight.
+    Curves over frequency look alike at all cut points: the effect of a block shows in the
+    difference of two curves. Changes are shares of the range of all values. Slopes of a straight
+    curve are equal.
     """
     if len(lines) == 1:
         (line,) = lines.values()
         changes = np.diff(line.to_numpy()) / np.diff(line.index.to_numpy(float))
     else:
         pairs = pairwise(lines.values())
-        changes = _joined(
-            line - _interpolate_at({0: before}, {0: line})[0] for before, line in pairs
+        changes = _join_values(
+            line - _interpolate_at_points({0: before}, {0: line})[0] for before, line in pairs
         )
-    values = _joined(lines.values())
+    values = _join_values(lines.values())
     return np.round(changes / ((np.ptp(values) if len(values) else 0) or 1), _ALIKE)
 
 
-def _from_straight(line: "pd.Series[float]") -> "pd.Series[float]":
+def _distance_from_straight_line(line: "pd.Series[float]") -> "pd.Series[float]":
     if len(line) < 2:
         return 0 * line
     x = line.index.to_numpy(float)
     return line - np.polyval(np.polyfit(x, line, 1), x)
 
 
-def _joined(lines: "Iterable[pd.Series[float]]") -> Array:
+def _join_values(lines: "Iterable[pd.Series[float]]") -> Array:
     return np.concatenate([np.empty(0), *(line.to_numpy() for line in lines)])
 
 
-def _best(scores: Iterable[_Score]) -> _Score:
+def _best_of_scores(scores: Iterable[_Score]) -> _Score:
     signs, correlations, errors = (
         [each for each in some if each is not None] for some in zip(_Score(), *scores, strict=True)
     )
@@ -162,19 +170,21 @@ def _best(scores: Iterable[_Score]) -> _Score:
     )
 
 
-def _uncertainty(measured: pd.DataFrame, known: Lines, curve: ScoredCurve) -> float | None:
-    """Return the root mean square of the standard deviations of our values over resamples."""
+def _uncertainty_over_resamples(
+    measured: pd.DataFrame, known: Lines, curve: ScoredCurve
+) -> float | None:
+    """Return the root mean square, over points, of the standard deviation over resamples."""
     values = Points(measured)[curve.y]
     if len(values) == 1:
         return None
-    deviations = _scaled(values[1:], curve).std(axis=0, ddof=1)
-    found = _interpolate_at(_lines(measured, curve, deviations), known)
-    return _root_mean_square(_joined(line.dropna() for line in found.values()))
+    deviations = _logarithms_if_asked(values[1:], curve).std(axis=0, ddof=1)
+    found = _interpolate_at_points(_curves_through_points(measured, curve, deviations), known)
+    return _root_mean_square_if_any(_join_values(line.dropna() for line in found.values()))
 
 
-def _mean(values: Array) -> float | None:
+def _mean_if_any(values: Array) -> float | None:
     return float(np.mean(values)) if len(values) else None
 
 
-def _root_mean_square(values: Array) -> float | None:
+def _root_mean_square_if_any(values: Array) -> float | None:
     return float(np.sqrt(np.mean(values**2))) if len(values) else None

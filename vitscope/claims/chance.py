@@ -1,4 +1,4 @@
-"""What chance could say of a claim: intervals over images, batches and trainings, and verdicts."""
+"""Chance in claims: intervals over images, batches and trainings, p-values, and verdicts."""
 
 from math import isfinite, sqrt
 from typing import Literal
@@ -33,7 +33,7 @@ def known_share_interval(share: float, total: int) -> Interval:
 
 
 def resampled_interval(resampled: Array) -> Interval | None:
-    """Return the 95 % interval of a value from its resamples; None if it is undefined in one."""
+    """Return the 95 % interval of a value from its resamples; None if any of them is undefined."""
     if not np.isfinite(resampled).all():
         return None
     low, high = np.percentile(resampled, TAILS)
@@ -53,7 +53,7 @@ def mean_interval(values: Array) -> Interval | None:
 
 
 def independent_interval(ours: Array, theirs: Array) -> Interval | None:
-    """Return the 95 % interval of the difference of two means (Welch 1947); None if none varies."""
+    """Return the 95 % interval of the difference of two means (Welch 1947); None if undefined."""
     from scipy.stats import ttest_ind
 
     if min(len(ours), len(theirs)) < 2 or not np.ptp(ours) + np.ptp(theirs):
@@ -63,37 +63,37 @@ def independent_interval(ours: Array, theirs: Array) -> Interval | None:
 
 
 def resampled_chance(resampled: Array, above: float) -> float:
-    """Return the two-sided probability that resamples fall on the other side of a number."""
+    """Return the two-sided p-value of resamples against a number, `above`."""
     beyond = min(np.sum(resampled <= above), np.sum(resampled >= above))
     return min(1.0, float(2 * (1 + beyond) / (1 + len(resampled))))
 
 
 def mean_chance(values: Array, above: float) -> float:
-    """Return the two-sided probability for the mean of values, by Student's test."""
+    """Return the two-sided p-value of the mean of values against a number, by Student's test."""
     from scipy.stats import ttest_1samp
 
     return float(ttest_1samp(values, above).pvalue)
 
 
 def independent_chance(ours: Array, theirs: Array, above: float) -> float:
-    """Return the two-sided probability for the difference of two means, by Welch's test."""
+    """Return the two-sided p-value of the difference of two means against a number (Welch)."""
     from scipy.stats import ttest_ind
 
     return float(ttest_ind(ours - above, theirs, equal_var=False).pvalue)
 
 
-def decide(value: float, above: float, interval: Interval | None) -> Says:
-    """Tell whether a value and its whole interval are above a number or below it; else "open"."""
+def decide_by_interval(value: float, above: float, interval: Interval | None) -> Says:
+    """Return "yes" or "no" if a value and its interval are on one side of a number, else "open"."""
     if interval is None:
         return "open"
-    # Check the value, too: resamples of few cases may all lie on one side of it.
+    # Check the value, too: resamples of few cases may all lie on one side of the value.
     if min(value, interval[0]) > above:
         return "yes"
     return "no" if max(value, interval[1]) < above else "open"
 
 
 def false_discovery_rates(chances: Array) -> Array:
-    """Return the share of false verdicts among tests as sure (Benjamini, Hochberg 1995), or NaN."""
+    """Return the false discovery rate of each p-value (Benjamini, Hochberg 1995); NaN stays NaN."""
     from scipy.stats import false_discovery_control
 
     found, tested = np.full(len(chances), np.nan), np.isfinite(chances)

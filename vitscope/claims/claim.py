@@ -1,4 +1,4 @@
-"""Claims about networks: what each says, what it is counted on, and whom it is about."""
+"""Claims about networks: what each says, what it is counted on, and which models it is about."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from vitscope.claims.statistics import Found, Statistic
 
 @dataclass(frozen=True)
 class Traits:
-    """Describes a model to claims: the kinds of its cut points, and what a study says of it."""
+    """What claims know of a model: the kinds of its cut points, and its settings in the study."""
 
     kinds: Collection[str]
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -31,7 +31,7 @@ Measured = Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]
 
 @dataclass(frozen=True)
 class Claim:
-    """States something about networks, and how to count it.
+    """A statement about networks, and how to count it.
 
     `about` chooses models, or pairs of models, by their traits; `why` tells readers what the
     `source` found. The statistic supplies the rest of the rule that readers see.
@@ -50,7 +50,7 @@ class Claim:
         return " ".join(filter(None, (self.why, self.statistic.rule, self.statistic.bound)))
 
     def find(self, *points: Points) -> Found | None:
-        """Find what points say; None if they leave nothing to count."""
+        """Apply the statistic to points; return None if there is nothing to count."""
         return self.statistic.find(*points)
 
 
@@ -69,7 +69,7 @@ def claims_of(
 
 @dataclass(frozen=True)
 class ScoredCurve:
-    """Names the columns of a curve, one for each value of `by`; a `log` one compares by ratios."""
+    """The columns of a curve, or of one curve for each value of `by`; `log` compares by ratios."""
 
     x: str
     y: str
@@ -79,10 +79,10 @@ class ScoredCurve:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Holds claims, and makes the points they are counted on, with the same columns for both sides.
+    """Claims, and how to make the points they are counted on, with equal columns on both sides.
 
     `measured` makes the points of a model from its rows in the `table` and in the block table,
-    `published` from its published points. By `curve`, the one is scored against the other.
+    `published` from its published points. `curve` tells how the two are scored for agreement.
     """
 
     table: str
@@ -93,7 +93,7 @@ class Evidence:
 
 
 def with_subsampling(points: pd.DataFrame) -> pd.DataFrame:
-    """Add to the points of one model, in order, whether the block before each subsamples."""
+    """Add the column `subsampling`: whether the block before each point, in order, subsamples."""
     return points.assign(subsampling=subsamples(points))
 
 
@@ -103,14 +103,14 @@ def in_order(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def value_in_row(value: str, column: str, name: str) -> Measured:
-    """Return a function that finds a model's point in the row that has a name in a column."""
+    """Return a function that makes a model's point from the row whose `column` is `name`."""
 
-    def measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    def point_in_row(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
         row = rows[rows[column] == name]
         resampled = row.get(f"{value}{RESAMPLED}")
         return row.assign(measure=value, value=row[value], **{f"value{RESAMPLED}": resampled})
 
-    return measured
+    return point_in_row
 
 
 def every_model(models: Models) -> list[Subject]:
@@ -144,7 +144,7 @@ def hybrid_against_convolution(models: Models) -> list[Subject]:
     return [pair for pair in pairs if "conv" in models[pair[0]].kinds]
 
 
-# Models that differ in these settings alone still count as alike.
+# Differences in these settings are ignored: models still count as alike.
 _INDIFFERENT = ("training.seed", "training.trajectory", "training.snapshot")
 
 
@@ -157,7 +157,7 @@ def alike_but_for(
     whether the two are a pair in this order.
     """
 
-    def choose(models: Models) -> list[Subject]:
+    def pairs_alike(models: Models) -> list[Subject]:
         rest = {
             model: {
                 key: value
@@ -173,21 +173,21 @@ def alike_but_for(
             if when(first[ours], first[theirs]) and rest[ours] == rest[theirs]
         ]
 
-    return choose
+    return pairs_alike
 
 
 def named_in(key: str) -> Callable[[Models], list[Subject]]:
     """Return a function that pairs each model with the one its study names under a key."""
 
-    def choose(models: Models) -> list[Subject]:
+    def named_pairs(models: Models) -> list[Subject]:
         named = {name: each.settings.get(key) or () for name, each in models.items()}
         return [(ours, theirs) for ours in models for theirs in named[ours] if theirs in models]
 
-    return choose
+    return named_pairs
 
 
 def pretrained_by(what: str) -> Callable[[Models], list[Subject]]:
-    """Return a function that pairs models with those that the study says were not pretrained so."""
+    """Return a function that pairs models with those a study names as not pretrained by `what`."""
     return named_in(f"pretraining.{what}")
 
 
@@ -198,14 +198,14 @@ AVERAGED = (
 )
 
 
-# Says why claims compare a model with MSAs with one that mixes tokens by other weights.
+# Why claims compare a model that has MSAs with a model that mixes tokens by other weights.
 SPECIFIC = (
     "The paper's abstract says that what MSAs improve is due to data specificity, not to "
     "long-range dependency. The second model mixes tokens by weights that no image changes: "
     "learned ones of their positions (`mixing: fixed`), or equal ones (`uniform`). Nothing else "
     "differs."
 )
-# What such a claim compares MSAs with.
+# What these claims compare MSAs with.
 OTHER_MIXING = "mixing by weights that no image changes"
 
 

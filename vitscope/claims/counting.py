@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.chance import LEAST_TRAININGS, decide, false_discovery_rates, mean_interval
+from vitscope.claims.chance import (
+    LEAST_TRAININGS,
+    decide_by_interval,
+    false_discovery_rates,
+    mean_interval,
+)
 from vitscope.claims.claim import Claim, Evidence, Subject, Traits
 from vitscope.claims.points import Points, Published, at_snapshots
 from vitscope.claims.statistics import Found
@@ -34,56 +39,56 @@ def count_claims(
     measured nor its published points have anything to count.
     """
     traits = {
-        model: Traits({*_of_model(tables["blocks"], model)["kind"]}, traits_of.get(model, {}))
+        model: Traits({*_rows_of_model(tables["blocks"], model)["kind"]}, traits_of.get(model, {}))
         for model in models
     }
     order = [*traits]
     found = [(subject, claim) for claim in evidence.claims for subject in claim.about(traits)]
-    # By model, then in the order of claims.
+    # Sort by model; the claims of a model keep their order.
     subjects = sorted(found, key=lambda each: [order.index(model) for model in each[0]])
     table = tables[evidence.table]
     at_points = {*CUT_POINT} <= {*table}
-    sides = {model: _side_of(tables["blocks"], model) for model in models if at_points}
+    sides = {model: _side_of_norms(tables["blocks"], model) for model in models if at_points}
     moments: dict[str | None, Tables] = {None: tables}
     if "snapshot" in table:
         moments = {each: at_snapshots(tables, [each]) for each in table["snapshot"].unique()}
     rows = [
-        {"figure": figure, "snapshot": snapshot, **row, "statement": _say(row, sides)}
+        {"figure": figure, "snapshot": snapshot, **row, "statement": _say_statement(row, sides)}
         for snapshot, shown in moments.items()
-        for row in _rows(evidence, shown, subjects, published)
+        for row in _rows_of_claims(evidence, shown, subjects, published)
     ]
     return pd.DataFrame(rows, columns=list(COUNTED))
 
 
-def _side_of(blocks: pd.DataFrame, model: str) -> str | None:
-    """Return on which side of its norms the sums of a model are read; None if it has no sums."""
-    found = _of_model(blocks, model).get(NORM, pd.Series()).dropna().unique()
+def _side_of_norms(blocks: pd.DataFrame, model: str) -> str | None:
+    """Return on which side of its norms a model's sums are read; None if there are no sums."""
+    found = _rows_of_model(blocks, model).get(NORM, pd.Series()).dropna().unique()
     return " and ".join(sorted(found)) or None
 
 
-def _say(row: Mapping[str, Any], sides: Mapping[str, str | None]) -> str:
-    """Return the statement of a claim; if known, add on which side of norms models are read."""
+def _say_statement(row: Mapping[str, Any], sides: Mapping[str, str | None]) -> str:
+    """Return the statement of a claim; if known, add on which side of norms each model is read."""
     models = (row[key] for key in ("model", "versus") if row.get(key))
     said = [f"{model} is read {side} its norms" for model in models if (side := sides.get(model))]
     return f"{row['statement']} ({', '.join(said)})" if said else str(row["statement"])
 
 
-def joined(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def join_rows_of_figures(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Join the rows of all figures; return an empty table if there are none."""
     filled = [frame for frame in frames if not frame.empty]
     return pd.concat(filled or [pd.DataFrame(columns=[*table.columns])], ignore_index=True)
 
 
-def _of_model(table: pd.DataFrame, model: str) -> pd.DataFrame:
+def _rows_of_model(table: pd.DataFrame, model: str) -> pd.DataFrame:
     return table[table["model"] == model]
 
 
 def measured_points(evidence: Evidence, tables: Tables, model: str) -> pd.DataFrame:
-    rows, blocks = (_of_model(tables[name], model) for name in (evidence.table, "blocks"))
+    rows, blocks = (_rows_of_model(tables[name], model) for name in (evidence.table, "blocks"))
     return evidence.measured(rows, blocks)
 
 
-def _rows(
+def _rows_of_claims(
     evidence: Evidence,
     tables: Tables,
     subjects: Sequence[tuple[Subject, Claim]],
@@ -99,10 +104,10 @@ def _rows(
         # A study asks for a comparison by name, so it gets a row even with nothing to compare.
         if measured or found or len(subject) > 1:
             series = ", ".join(published[model].series for model in subject) if found else None
-            yield {"published_series": series, **_row(claim, subject, measured, found)}
+            yield {"published_series": series, **_row_of_claim(claim, subject, measured, found)}
 
 
-def _row(
+def _row_of_claim(
     claim: Claim, subject: Subject, measured: Found | None, published: Found | None
 ) -> dict[str, Any]:
     above = claim.statistic.above
@@ -115,15 +120,15 @@ def _row(
         "measure": claim.statistic.measure,
         "percent": claim.statistic.percent,
         "holds_above": above,
-        **_side("published", published, above),
-        **_side("measured", measured, above),
+        **_columns_of_side("published", published, above),
+        **_columns_of_side("measured", measured, above),
         "certain": measured and measured.certain,
         "margin": measured and measured.margin,
         "p": measured and measured.chance(above),
     }
 
 
-def _side(side: str, found: Found | None, above: float) -> dict[str, Any]:
+def _columns_of_side(side: str, found: Found | None, above: float) -> dict[str, Any]:
     low, high = (found.interval if found else None) or (None, None)
     verdict = found.verdict(above) if found else None
     # A value read off a published curve is shown but not judged.
@@ -138,13 +143,13 @@ def _side(side: str, found: Found | None, above: float) -> dict[str, Any]:
     }
 
 
-# These columns identify a row: one claim on one network, or two, at one moment, in any figure.
+# These columns identify a row in any figure: a claim on one network or two, at a snapshot.
 DISTINCT = ["model", "versus", "snapshot", "claim"]
 
 
 @dataclass(frozen=True)
 class Training:
-    """Says which recipe a network was trained by, and with which seed."""
+    """The recipe that a network was trained by, and the seed."""
 
     recipe: str
     seed: Any
@@ -154,45 +159,50 @@ Trainings = Mapping[str, Training]
 
 
 def trainings(repeats: Sequence[Sequence[str]], seeds: Mapping[str, Any]) -> dict[str, Training]:
-    """Return each model's training, by its seed; those of a recipe have the name of the first."""
+    """Return the training of each model; a recipe is named after its first model in `repeats`."""
     first = {model: group[0] for group in repeats for model in group}
     return {model: Training(first.get(model, model), seed) for model, seed in seeds.items()}
 
 
 def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
-    """Add columns to counted claims: results over a recipe's trainings, verdict, false discoveries.
+    """Add columns to counted claims: results over a recipe's trainings, verdicts, discovery rates.
 
-    Student's interval over at least three trainings decides for a recipe: that of the value or,
-    where cases are counted, of the mean by which they are in favour. Two recipes are compared by
-    trainings of one seed, which see the same images in the same order, where a figure has some.
+    If a recipe has at least three trainings, Student's interval over them decides: the interval of
+    the value or, where cases are counted, of the mean by which cases are in favour. Two recipes are
+    compared by trainings with the same seed, if a figure has any: they see the same images in the
+    same order.
     """
     if claims.empty:
         return claims
-    claims = _seed_by_seed(claims, of)
-    once = distinct(claims)
+    claims = _drop_pairs_of_two_seeds(claims, of)
+    once = distinct_claims(claims)
     by_recipe: dict[Any, list[dict[Hashable, Any]]] = {}
     for row in once.to_dict("records"):
-        key = _recipe_of(row, of)
+        key = _claim_on_recipes(row, of)
         if key and pd.notna(row["measured_value"]):
             by_recipe.setdefault(key, []).append(row)
-    found = {key: _over_trainings(rows) for key, rows in by_recipe.items()}
-    recipes = [found.get(_recipe_of(row, of), _ONE) for row in claims.to_dict("records")]
-    said = pd.DataFrame(recipes, columns=list(_ONE), index=claims.index)
+    found = {key: _columns_over_trainings(rows) for key, rows in by_recipe.items()}
+    recipes = [
+        found.get(_claim_on_recipes(row, of), _ONE_TRAINING) for row in claims.to_dict("records")
+    ]
+    said = pd.DataFrame(recipes, columns=list(_ONE_TRAINING), index=claims.index)
     rates = dict(zip(once.index, false_discovery_rates(once["p"].to_numpy(float)), strict=True))
     first = claims.groupby(DISTINCT, dropna=False)["claim"].transform(lambda rows: rows.index[0])
     counted = pd.concat([claims, said], axis=1)
-    verdicts = pd.Series(map(_holds, counted.to_dict("records")), claims.index, dtype=object)
+    verdicts = pd.Series(
+        map(_verdict_to_show, counted.to_dict("records")), claims.index, dtype=object
+    )
     return counted.assign(q=first.map(rates), holds=verdicts)
 
 
-def _seed_by_seed(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
-    """Leave out pairs of two seeds, where the figure has such a pair of one seed."""
+def _drop_pairs_of_two_seeds(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
+    """Drop pairs with different seeds if the figure has the same recipes with equal seeds."""
     at = {(training.recipe, training.seed): model for model, training in of.items()}
     keys = claims[["figure", "snapshot", "claim", "model", "versus"]].fillna("")
     rows = [*keys.itertuples(index=False, name=None)]
     there = {*rows}
 
-    def is_kept(*row: str) -> bool:
+    def is_pair_kept(*row: str) -> bool:
         *rest, model, versus = row
         if model not in of or versus not in of or of[model].seed == of[versus].seed:
             return True
@@ -200,22 +210,22 @@ def _seed_by_seed(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
         theirs = at.get((of[versus].recipe, of[model].seed))
         return there.isdisjoint({(*rest, ours, versus), (*rest, model, theirs)})
 
-    return claims[[is_kept(*row) for row in rows]].reset_index(drop=True)
+    return claims[[is_pair_kept(*row) for row in rows]].reset_index(drop=True)
 
 
-def distinct(claims: pd.DataFrame) -> pd.DataFrame:
+def distinct_claims(claims: pd.DataFrame) -> pd.DataFrame:
     """Drop repeated rows: keep each claim on a model, or on two, at a snapshot once."""
     return claims.drop_duplicates(DISTINCT)
 
 
 def once_per_recipe(claims: pd.DataFrame) -> pd.DataFrame:
-    """Keep of the trainings of one recipe, which have one verdict, the first."""
+    """Keep only the first training of each recipe, since its trainings share one verdict."""
     same = claims.duplicated(["claim", "snapshot", "recipe_low", "recipe_high"])
     return claims[~same | (claims["trainings"] == 1)]
 
 
-# The columns of a row that describe a single training.
-_ONE: dict[str, Any] = {
+# The columns about recipes, in a row about a single training.
+_ONE_TRAINING: dict[str, Any] = {
     "trainings": 1,
     "values": None,
     "recipe_low": None,
@@ -224,7 +234,7 @@ _ONE: dict[str, Any] = {
 }
 
 
-def _holds(row: Mapping[Hashable, Any]) -> str | None:
+def _verdict_to_show(row: Mapping[Hashable, Any]) -> str | None:
     """Return the verdict on the recipe or, without one, on the single network."""
     if pd.isna(row["measured_value"]):
         return None
@@ -234,8 +244,8 @@ def _holds(row: Mapping[Hashable, Any]) -> str | None:
     return f"{of_network}, in this network" if of_network in ("yes", "no") else of_network
 
 
-def _recipe_of(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, ...] | None:
-    """Return which claim on which recipes a row is about; None if a recipe has one training."""
+def _claim_on_recipes(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, ...] | None:
+    """Return a row's claim, snapshot and recipes; None if a model is unknown or seeds differ."""
     models = [row[name] for name in ("model", "versus") if pd.notna(row[name])]
     known = [of[model] for model in models if model in of]
     if len(known) < len(models) or len({training.seed for training in known}) != 1:
@@ -244,10 +254,10 @@ def _recipe_of(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, ...] | 
     return (row["claim"], snapshot, *(training.recipe for training in known))
 
 
-def _over_trainings(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, Any]:
+def _columns_over_trainings(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, Any]:
     """Return the columns of a recipe: values of its trainings, their interval and the verdict."""
     if len(rows) < LEAST_TRAININGS:
-        return _ONE
+        return _ONE_TRAINING
     counts = [row["measured_count"] for row in rows]
     values: Array = np.array([row["measured_value"] for row in rows], float)
     margins: Array = np.array([row["margin"] for row in rows], float)
@@ -261,5 +271,5 @@ def _over_trainings(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, Any]:
         "values": [float(each) for each in shown],
         "recipe_low": interval and interval[0],
         "recipe_high": interval and interval[1],
-        "recipe_verdict": decide(float(compared.mean()), above, interval),
+        "recipe_verdict": decide_by_interval(float(compared.mean()), above, interval),
     }

@@ -6,13 +6,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CONFIDENCE = 0.95
-# The percentiles between which a share CONFIDENCE lies.
+# The percentiles at the ends of an interval of this confidence.
 TAILS = (2.5, 97.5)
-# Tables keep the values in the first resamples of the images as a list, in a column with this
-# ending: claims take their intervals from it. Models with equally many images share resamples.
-KEPT, RESAMPLED = 400, "_resampled"
+# Tables keep a value in this many resamples of the images, as a list. Models with equally many
+# images share resamples.
+KEPT = 400
+# The ending of the columns with these lists, from which claims take their intervals.
+RESAMPLED = "_resampled"
 
 
 def without_resamples(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Drop the values in resamples from a table: claims need them, readers do not."""
+    """Drop the values in resamples from a table, which only claims need."""
     return frame[[name for name in frame if not str(name).endswith(RESAMPLED)]]

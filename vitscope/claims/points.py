@@ -16,7 +16,7 @@ from vitscope.files.arrays import Array
 
 @dataclass(frozen=True)
 class Band:
-    """Spans the normalized depth from the cut point before a block to the one after it."""
+    """A range of normalized depth, from the cut point before a block to the one after it."""
 
     kind: Literal["msa", "subsampling"]
     start: float
@@ -24,7 +24,7 @@ class Band:
 
 
 def subsamples(points: pd.DataFrame) -> pd.Series:
-    """Tell for each cut point of one model, in order, whether its block shrinks the map."""
+    """Return for each cut point of a model, in order, whether its block shrinks the map."""
     pixels = points["height"] * points["width"]
     return pixels < pixels.shift()
 
@@ -47,18 +47,18 @@ def at_snapshots(
 ) -> dict[str, pd.DataFrame]:
     """Keep the rows of some snapshots, in the order named; keep all rows if none is named."""
 
-    def select(table: pd.DataFrame) -> pd.DataFrame:
+    def keep_snapshots(table: pd.DataFrame) -> pd.DataFrame:
         if not snapshots or "snapshot" not in table:
             return table
         rows = table[table["snapshot"].isin(snapshots)]
         return rows.sort_values("snapshot", kind="stable", key=lambda at: at.map(snapshots.index))
 
-    return {name: select(table) for name, table in tables.items()}
+    return {name: keep_snapshots(table) for name, table in tables.items()}
 
 
 @dataclass(frozen=True)
 class Published:
-    """Holds one published curve: `points` has the columns of its file, in order."""
+    """A published curve; `points` are its rows of the file, sorted."""
 
     series: str
     points: pd.DataFrame
@@ -72,7 +72,7 @@ AllPublished = Mapping[str, Published]
 def read_published(
     path: Path | str, columns: Set[str], series: Mapping[str, str], same_models: bool = False
 ) -> dict[str, Published]:
-    """Read the published curve of each model in `series` from a file that has `columns`."""
+    """Read the published curve of each model in `series` from a file, which must have `columns`."""
     try:
         frame = pd.read_csv(path)
     except (OSError, UnicodeDecodeError, ValueError) as error:
@@ -104,7 +104,7 @@ def read_published(
 def read_published_of(
     published: Mapping[str, Any] | None, columns: Set[str], files: Iterable[str]
 ) -> dict[str, Published]:
-    """Read the published curves that a figure names, if any, from one of `files` with `columns`."""
+    """Read the published curves that a figure names, if any; its file must have `columns`."""
     if not published:
         return {}
     path = next(path for path in files if Path(path).name == published["file"])
@@ -113,7 +113,7 @@ def read_published_of(
 
 
 class Points:
-    """Holds the points of one model; `frame` has a row for each, as measured.
+    """The points of one model; `frame` has a row for each, as measured.
 
     A column such as `points["variance"]` is an array of (1 + resamples, points): first the values
     as measured, then one row for each resample, if resamples are known.
@@ -124,7 +124,7 @@ class Points:
         self.frame = frame.drop(columns=lists).reset_index(drop=True)
         self._resampled: dict[str, Array] = {}
         for name in lists:
-            # A point may have none.
+            # A point may have no resamples.
             size = max((len(each) for each in frame[name] if np.ndim(each) == 1), default=0)
             if size:
                 none = np.full(size, np.nan)

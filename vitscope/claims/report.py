@@ -1,4 +1,4 @@
-"""The page that says what is claimed, what was measured, and whether it holds."""
+"""The page about claims: what is claimed, what was measured, and whether each claim holds."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from vitscope.claims.claim import Evidence
-from vitscope.claims.counting import distinct
+from vitscope.claims.counting import distinct_claims
 from vitscope.files.pages import Section
 
 _RULE = (
@@ -39,7 +39,7 @@ _DOUBTS = (
     "What makes the accuracy of these models doubtful, and all that is compared with it. Each is "
     "told with confidence: of networks that are of use it would be told of one in a hundred."
 )
-# Maps verdicts to what a claim does; the verdicts on a recipe come first.
+# By verdict, what a claim does, in words; verdicts on recipes come first.
 VERDICTS = {
     "yes": "hold",
     "no": "fail",
@@ -55,7 +55,7 @@ _PAIRS = (
     ("yes, without an interval", "no, without an interval", "without an interval"),
 )
 FOUND = ("model", "claim", "published", "measured", "holds")
-# A verdict is marked if more than this share of equally sure verdicts are false.
+# Verdicts on networks are marked if their false discovery rate is above this.
 DOUBTED = 0.05
 
 
@@ -64,45 +64,47 @@ def list_warnings(warnings: Sequence[str]) -> list[Section]:
     return [Section("Warnings", _DOUBTS, ("warning",), rows)] if rows else []
 
 
-def introduction(claims: pd.DataFrame) -> str:
-    """Return the text above the claims; without claims, it says so."""
+def introduction_to_claims(claims: pd.DataFrame) -> str:
+    """Return the text above the claims, or a sentence that there are no claims."""
     return _NO_CLAIMS if claims.empty else f"{_RULE} {chance_in_words(claims)}"
 
 
 def chance_in_words(claims: pd.DataFrame) -> str:
     """Say in a sentence how many verdicts chance may have decided."""
-    tested = int(distinct(claims)["p"].notna().sum())
+    tested = int(distinct_claims(claims)["p"].notna().sum())
     return f"Chance may have decided {DOUBTED * tested:.0f} of {tested} tested rows."
 
 
-def _number_of(row: Mapping[Hashable, Any], value: float) -> str:
+def _value_as_text(row: Mapping[Hashable, Any], value: float) -> str:
     if not row["percent"]:
         return f"{value:+.3f}"
     counted = pd.notna(row["measured_total"]) or pd.notna(row["published_total"])
     return f"{100 * value:.0f} %" if counted else f"{100 * value:+.1f} %"
 
 
-def finding(row: Mapping[Hashable, Any], side: str) -> str:
+def finding_as_text(row: Mapping[Hashable, Any], side: str) -> str:
     """Return the count and its total, or the value and its interval; a dash if nothing is found."""
     if pd.isna(row[f"{side}_value"]):
         return "–"
     if pd.notna(row[f"{side}_total"]):
         return f"{row[f'{side}_count']:.0f} of {row[f'{side}_total']:.0f}"
-    text = _number_of(row, row[f"{side}_value"])
+    text = _value_as_text(row, row[f"{side}_value"])
     if pd.notna(row[f"{side}_low"]):
-        ends = (_number_of(row, row[f"{side}_{end}"]) for end in ("low", "high"))
+        ends = (_value_as_text(row, row[f"{side}_{end}"]) for end in ("low", "high"))
         text += f" ({' to '.join(ends)})"
     return text
 
 
 def _say_measured(row: Mapping[Hashable, Any]) -> str:
-    text = finding(row, "measured")
+    text = finding_as_text(row, "measured")
     if pd.notna(row["certain"]):
         uncertain = row["measured_total"] - row["certain"]
         text += f" ({row['certain']:.0f} certain, {uncertain:.0f} open)"
     if row["trainings"] > 1:
         counted = pd.notna(row["measured_total"])
-        each = (f"{value:.0f}" if counted else _number_of(row, value) for value in row["values"])
+        each = (
+            f"{value:.0f}" if counted else _value_as_text(row, value) for value in row["values"]
+        )
         text += f"; of {row['trainings']:.0f} trainings: {', '.join(each)}"
     return text
 
@@ -115,7 +117,7 @@ def _name_models(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
 
 
 def _say_verdict(row: Mapping[Hashable, Any]) -> str:
-    """Return the verdict, marked if too many equally sure verdicts are false."""
+    """Return the verdict, with its false discovery rate if that is too high."""
     if pd.isna(row["holds"]):
         return "–"
     of_network = row["recipe_verdict"] == "one training"
@@ -123,13 +125,13 @@ def _say_verdict(row: Mapping[Hashable, Any]) -> str:
     return f"{row['holds']} (q {row['q']:.2f})" if doubted else str(row["holds"])
 
 
-def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
-    """Put claims into words, by the labels of models; leave out `published` if nothing is."""
+def findings_as_table(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
+    """Return a table of claims in words, without the column `published` if it would be empty."""
     rows = [
         {
             "model": _name_models(row, labels),
             "claim": row["statement"],
-            "published": finding(row, "published"),
+            "published": finding_as_text(row, "published"),
             "measured": _say_measured(row),
             "holds": _say_verdict(row),
         }
@@ -139,15 +141,15 @@ def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[name for name in FOUND if known or name != "published"])
 
 
-def summary(claims: pd.DataFrame, labels: Mapping[str, str]) -> list[Section]:
+def summary_of_verdicts(claims: pd.DataFrame, labels: Mapping[str, str]) -> list[Section]:
     """Return a section that counts verdicts by model and in total; no section without claims."""
     if claims.empty:
         return []
-    once = distinct(claims)
-    shown = [does for does, count in tally(once["holds"]).items() if count]
+    once = distinct_claims(claims)
+    shown = [does for does, count in count_verdicts(once["holds"]).items() if count]
     groups = [(labels[str(model)], each) for model, each in once.groupby("model", sort=False)]
     rows = [
-        (name, *(str(tally(each["holds"])[does]) for does in shown))
+        (name, *(str(count_verdicts(each["holds"])[does]) for does in shown))
         for name, each in [*groups, ("all", once)]
     ]
     return [Section("Summary", _SUMMARY_RULE, ("model", *shown), rows)]
@@ -157,7 +159,7 @@ def count_in_words(claims: pd.DataFrame) -> str:
     """Say in a sentence how many claims hold, fail and are open, or that there are no claims."""
     if claims.empty:
         return _NO_CLAIMS
-    found = distinct(claims)["holds"].value_counts()
+    found = distinct_claims(claims)["holds"].value_counts()
     said = [
         f"{found.get(yes, 0)} hold and {found.get(no, 0)} fail {where}"
         for yes, no, where in _PAIRS
@@ -168,12 +170,12 @@ def count_in_words(claims: pd.DataFrame) -> str:
     return f"{found.sum()} claims: {', '.join(said)}. {chance_in_words(claims)}"
 
 
-def tally(verdicts: pd.Series) -> dict[str, int]:
+def count_verdicts(verdicts: pd.Series) -> dict[str, int]:
     """Count how many claims hold, how many fail and so on."""
     return {does: int((verdicts == verdict).sum()) for verdict, does in VERDICTS.items()}
 
 
-def _agreement_of(agreement: pd.DataFrame, labels: Mapping[str, str]) -> Section:
+def _section_of_agreement(agreement: pd.DataFrame, labels: Mapping[str, str]) -> Section:
     header = ("figure", "model", "published series", "signs", "changes", "error")
     rows = [
         (
@@ -181,27 +183,27 @@ def _agreement_of(agreement: pd.DataFrame, labels: Mapping[str, str]) -> Section
             labels[row["model"]],
             f"{row['published_series']}, {row['compared_points']} of {row['published_points']} "
             "points",
-            _beside(row, "sign_share", ".0%"),
-            _beside(row, "change_correlation", "+.2f"),
-            _beside(row, "error", ".3f", _in_deviations(row)),
+            _score_beside_others(row, "sign_share", ".0%"),
+            _score_beside_others(row, "change_correlation", "+.2f"),
+            _score_beside_others(row, "error", ".3f", _unit_and_deviations(row)),
         )
         for row in agreement.to_dict("records")
     ]
     return Section("Agreement with the published curves", _AGREEMENT_RULE, header, rows)
 
 
-def _beside(row: Mapping[Hashable, Any], score: str, form: str, unit: str = "") -> str:
-    """Return a score, and in parentheses those of a straight line and of another network."""
+def _score_beside_others(row: Mapping[Hashable, Any], score: str, form: str, unit: str = "") -> str:
+    """Return a score, and in parentheses the scores of a straight line and of another network."""
 
-    def text(column: str) -> str:
+    def score_as_text(column: str) -> str:
         known = pd.notna(row.get(column))
         return f"{row[column]:{form}}".replace("%", " %") if known else "–"
 
-    line, other = text(f"{score}_of_line"), text(f"{score}_of_other")
-    return f"{text(score)}{unit} (line {line}, other network {other})"
+    line, other = score_as_text(f"{score}_of_line"), score_as_text(f"{score}_of_other")
+    return f"{score_as_text(score)}{unit} (line {line}, other network {other})"
 
 
-def _in_deviations(row: Mapping[Hashable, Any]) -> str:
+def _unit_and_deviations(row: Mapping[Hashable, Any]) -> str:
     """Return the unit of an error, and the error in standard deviations if these are known."""
     decades = " decades" if row["unit"] == "decades" else ""
     if pd.isna(row["error"]) or pd.isna(row["uncertainty"]) or not row["uncertainty"]:
@@ -209,19 +211,19 @@ def _in_deviations(row: Mapping[Hashable, Any]) -> str:
     return f"{decades}, {row['error'] / row['uncertainty']:.1f} SD"
 
 
-def sections(
+def sections_of_claims(
     claims: pd.DataFrame,
     agreement: pd.DataFrame,
     labels: Mapping[str, str],
     evidence: Iterable[Evidence],
 ) -> list[Section]:
-    """Return a summary, the sections of each figure with the rules of claims, and the scores."""
+    """Return the sections of the page: a summary, claims by figure with their rules, agreement."""
     rules = {claim.name: claim.rule for each in evidence for claim in each.claims}
     found = []
     for figure, of_figure in claims.groupby("figure", sort=False):
         text = " ".join(dict.fromkeys(of_figure["claim"].map(rules)))
-        shown = findings(of_figure, labels)
+        shown = findings_as_table(of_figure, labels)
         rows = [*shown.itertuples(index=False, name=None)]
         found.append(Section(str(figure), text, [*shown], rows))
-    scores = [] if agreement.empty else [_agreement_of(agreement, labels)]
-    return [*summary(claims, labels), *found, *scores]
+    scores = [] if agreement.empty else [_section_of_agreement(agreement, labels)]
+    return [*summary_of_verdicts(claims, labels), *found, *scores]

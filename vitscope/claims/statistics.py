@@ -1,6 +1,6 @@
 """What is counted for a claim: shares of blocks, trends with depth, differences.
 
-Each is found on points as measured and in each resample of the images, which its interval is of.
+Each value is computed as measured and in each resample of the images, which gives its interval.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vitscope.claims import chance
-from vitscope.claims.chance import Interval, OfNetwork, decide
+from vitscope.claims.chance import Interval, OfNetwork, decide_by_interval
 from vitscope.claims.intervals import TAILS
 from vitscope.claims.points import Points
 from vitscope.files.arrays import Array
@@ -22,12 +22,13 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Found:
-    """Holds what points say of a claim: the value as measured, then its value in each resample.
+    """What points say about a claim: `values` has the measured value, then that of each resample.
 
-    A share has the `count` in favour and the `total`, of which `certain` have a certain sign. Where
-    the unit is a batch, `batches` are the values of each; `draws` are those of two independent
-    samples. What follows from weights alone is `exact`. Trainings are compared by `margin`, if any:
-    the mean by which cases are in favour, or Fisher's z of a rank correlation.
+    A share has the `count` of cases in favour and the `total` of cases, of which `certain` have a
+    certain sign. `batches` are the values of each batch, if batches are the units; `draws` are the
+    values of two independent samples. A value is `exact` if it follows from weights alone.
+    Trainings are compared by `margin`, if there is one: the mean by which cases are in favour, or
+    Fisher's z of a rank correlation.
     """
 
     values: Array
@@ -72,12 +73,12 @@ class Found:
         return self.certain is not None and self.certain == self.total
 
     def verdict(self, above: float) -> OfNetwork:
-        """Tell whether the value is above a number in this network, whichever images are taken."""
+        """Tell whether the value is above a number in this network, whichever images are drawn."""
         if self.exact or self._all_certain:
             # No choice of images changes the answer, even for a value equal to the number.
             return "yes" if self.value > above else "no"
         if self.interval is not None:
-            return decide(self.value, above, self.interval)
+            return decide_by_interval(self.value, above, self.interval)
         if self.batches is not None:
             return "open"
         return "yes, without an interval" if self.value > above else "no, without an interval"
@@ -89,7 +90,7 @@ Find = Callable[..., Found | None]
 
 @dataclass(frozen=True)
 class Statistic:
-    """Says what is counted, by which rule; the claim holds if the value is above a number."""
+    """What is counted, and by which rule; a claim holds if the value is above `above`."""
 
     measure: str
     rule: str
@@ -107,18 +108,21 @@ class Statistic:
 
 
 def value_of(values: Array, **more: Any) -> Found | None:
-    """Find a value; None if it is not finite. `values` are first as measured, then resampled."""
+    """Return what `values` (measured, then resampled) say; None if the first is not finite."""
     found = np.atleast_1d(values)
     return Found(found, **more) if np.isfinite(found[0]) else None
 
 
 def exactly(found: Found | None) -> Found | None:
-    """Mark what is found as exact, since it follows from weights alone."""
+    """Mark a value as exact, since it follows from weights alone."""
     return found and replace(found, exact=True)
 
 
 def share_of(margins: Array) -> Found | None:
-    """Find the share of cases whose known margin, (1 + resamples, cases), is above zero."""
+    """Return the share of cases with a margin above zero; `margins` are (1 + resamples, cases).
+
+    Cases whose measured margin is not finite do not count.
+    """
     margins = margins[:, np.isfinite(margins[0])]
     total = margins.shape[1]
     if not total:
@@ -130,7 +134,7 @@ def share_of(margins: Array) -> Found | None:
 
 
 def certain_signs(margins: Array) -> Array:
-    """Tell for each case whether its 95 % interval excludes zero, so that its sign is certain."""
+    """Return for each case whether its 95 % interval excludes zero, so that its sign is certain."""
     low, high = np.percentile(margins[1:], TAILS, axis=0)
     certain: Array = (low > 0) | (high < 0)
     return certain
@@ -138,12 +142,12 @@ def certain_signs(margins: Array) -> Array:
 
 def changes(points: Points, value: str, kind: str | None) -> Array:
     """Return how a value changes over each block of a kind, or over each that subsamples."""
-    found: Array = np.diff(points[value], axis=1)[:, _blocks_of(points, kind)]
+    found: Array = np.diff(points[value], axis=1)[:, _which_blocks_count(points, kind)]
     return found
 
 
-def _blocks_of(points: Points, kind: str | None) -> Array:
-    """Tell for each block whether it is of a kind, or for no kind whether it subsamples."""
+def _which_blocks_count(points: Points, kind: str | None) -> Array:
+    """Return for each block whether it is of a kind or, for None, whether it subsamples."""
     subsampling = points.frame["subsampling"].to_numpy(bool)
     chosen: Array = subsampling
     if kind is not None:
@@ -166,23 +170,23 @@ _BLOCKS = {
 
 def falls(kind: str | None, value: str, what: str) -> Statistic:
     """Count the blocks of a kind, or those that subsample, after which a value is lower."""
-    return _of_blocks(kind, f"{what} is lower", lambda points: -changes(points, value, kind))
+    return _share_of_blocks(kind, f"{what} is lower", lambda points: -changes(points, value, kind))
 
 
 def rises(kind: str | None, value: str, what: str) -> Statistic:
     """Count the blocks of a kind, or those that subsample, after which a value is higher."""
-    return _of_blocks(kind, f"{what} is higher", lambda points: changes(points, value, kind))
+    return _share_of_blocks(kind, f"{what} is higher", lambda points: changes(points, value, kind))
 
 
 def falls_more(kind: str, value: str, what: str, log: bool = False) -> Statistic:
     """Count the blocks of a kind over which a value falls more than in the second model."""
 
-    def margins(ours: Points, theirs: Points) -> Array | None:
+    def falls_by_block(ours: Points, theirs: Points) -> Array | None:
         if len(ours) != len(theirs):
             return None
         values = paired(ours[value], theirs[value])
         one, other = (np.diff(np.log(each) if log else each, axis=1) for each in values)
-        found: Array = (other - one)[:, _blocks_of(ours, kind)]
+        found: Array = (other - one)[:, _which_blocks_count(ours, kind)]
         return found
 
     ratio = ", as a ratio," if log else ""
@@ -190,10 +194,10 @@ def falls_more(kind: str, value: str, what: str, log: bool = False) -> Statistic
         f"A block is in favour if the {what}{ratio} falls more over it than over the block in its "
         f"place in the second model. {COUNTED}"
     )
-    return share(f"share of {_BLOCKS[kind]}", rule, margins)
+    return share(f"share of {_BLOCKS[kind]}", rule, falls_by_block)
 
 
-def _of_blocks(kind: str | None, does: str, margins: Callable[[Points], Array]) -> Statistic:
+def _share_of_blocks(kind: str | None, does: str, margins: Callable[[Points], Array]) -> Statistic:
     blocks = _BLOCKS[kind]
     rule = f"A block is in favour if the {does} after it than before it. {COUNTED}"
     return share(f"share of {blocks}", rule, margins)
@@ -202,17 +206,17 @@ def _of_blocks(kind: str | None, does: str, margins: Callable[[Points], Array]) 
 def share(measure: str, rule: str, margins: Callable[..., Array | None]) -> Statistic:
     """Count the cases in favour: those whose `margins`, (1 + resamples, cases), are above zero."""
 
-    def find(*points: Points) -> Found | None:
+    def share_found(*points: Points) -> Found | None:
         found = margins(*points)
         return None if found is None else share_of(found)
 
-    return Statistic(measure, rule, find, HALF, percent=True)
+    return Statistic(measure, rule, share_found, HALF, percent=True)
 
 
 def grows_with_depth(value: str, what: str, sign: int = 1) -> Statistic:
     """Correlate the ranks of depth and a value over all cut points; `sign` -1 asks for a fall."""
 
-    def find(points: Points) -> Found | None:
+    def trend_found(points: Points) -> Found | None:
         known = points.known(value)
         return rank_correlation(known["depth"], sign * known[value])
 
@@ -221,11 +225,11 @@ def grows_with_depth(value: str, what: str, sign: int = 1) -> Statistic:
         f"The value is the rank correlation (Spearman) of depth and the {what}{falling}, over all "
         "cut points."
     )
-    return Statistic(f"rank correlation of depth and {what}{falling}", rule, find)
+    return Statistic(f"rank correlation of depth and {what}{falling}", rule, trend_found)
 
 
 def rank_correlation(x: Array, y: Array) -> Found | None:
-    """Find the rank correlation (Spearman) of points, (1 or 1 + resamples, points)."""
+    """Return the rank correlation (Spearman) of `x` and `y`, (1 or 1 + resamples, points)."""
     from scipy.stats import rankdata
 
     if x.shape[1] < 3 or np.ptp(x[0]) == 0 or np.ptp(y[0]) == 0:
@@ -252,7 +256,7 @@ def compare_kinds(changed: Array, kinds: Array, more: str, less: str) -> Found |
 def changes_more(value: str, what: str, more: str, less: str) -> Statistic:
     """Compare the mean change of a value over blocks of two kinds, without those that subsample."""
 
-    def find(points: Points) -> Found | None:
+    def kinds_compared(points: Points) -> Found | None:
         kept = ~points.frame["subsampling"].to_numpy(bool)[1:]
         kinds = points.frame["kind"].to_numpy()[1:]
         return compare_kinds(np.diff(points[value], axis=1)[:, kept], kinds[kept], more, less)
@@ -261,26 +265,26 @@ def changes_more(value: str, what: str, more: str, less: str) -> Statistic:
         f"The value is the mean change of the {what} over {_BLOCKS[more]} minus the mean change "
         f"over {_BLOCKS[less]}; blocks that subsample are left out."
     )
-    return Statistic("difference of changes", rule, find)
+    return Statistic("difference of changes", rule, kinds_compared)
 
 
 def larger(measure: str, what: str, percent: bool = False) -> Statistic:
     """Subtract the second model's value of a measure from the first one's."""
-    return _compared(measure, what, 1, percent)
+    return _difference_of_models(measure, what, 1, percent)
 
 
 def smaller(measure: str, what: str, percent: bool = False) -> Statistic:
     """Subtract the first model's value of a measure from the second one's."""
-    return _compared(measure, what, -1, percent)
+    return _difference_of_models(measure, what, -1, percent)
 
 
-def _compared(measure: str, what: str, sign: int, percent: bool) -> Statistic:
-    def find(ours: Points, theirs: Points) -> Found | None:
+def _difference_of_models(measure: str, what: str, sign: int, percent: bool) -> Statistic:
+    def models_compared(ours: Points, theirs: Points) -> Found | None:
         return difference(one_value(ours, measure), one_value(theirs, measure), sign)
 
     one, other = ("first", "second")[::sign]
     rule = f"The value is the {what} of the {one} model minus that of the {other}."
-    return Statistic(f"difference of {what}", rule, find, percent=percent)
+    return Statistic(f"difference of {what}", rule, models_compared, percent=percent)
 
 
 def one_value(points: Points, measure: str) -> Array | None:
@@ -294,7 +298,7 @@ def difference(ours: Array | None, theirs: Array | None, sign: int = 1) -> Found
     if ours is None or theirs is None:
         return None
     ours, theirs = paired(ours, theirs)
-    # Rounding decides no claim.
+    # Values that differ only by rounding count as equal.
     differs = ~np.isclose(ours, theirs, rtol=1e-9, atol=0)
     return value_of(np.where(differs, sign * (ours - theirs), 0.0))
 
@@ -311,17 +315,17 @@ def paired(ours: Array, theirs: Array) -> tuple[Array, Array]:
 def lower_at_cut_points(value: str, what: str) -> Statistic:
     """Count the cut points at which the first model is lower; both must have equally many."""
 
-    def margins(ours: Points, theirs: Points) -> Array | None:
+    def lower_by(ours: Points, theirs: Points) -> Array | None:
         if len(ours) != len(theirs):
             return None
         first, second = paired(ours[value], theirs[value])
         return second - first
 
     rule = f"A cut point is in favour if the {what} of the first model is lower there."
-    return share("share of cut points", rule, margins)
+    return share("share of cut points", rule, lower_by)
 
 
-def excess(pairs: Points, value: str, alike: str) -> Found | None:
+def excess_of_alike_pairs(pairs: Points, value: str, alike: str) -> Found | None:
     """Find how much larger a value is in `alike` pairs than in others at the same distance."""
     frame, values = pairs.frame, pairs[value]
     are = frame[alike].to_numpy(bool)

@@ -1,4 +1,4 @@
-"""Axes: behind others, on one scale, and colour bars."""
+"""Second y axes, shared scales, and colour bars."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -16,23 +16,23 @@ from vitscope.claims.points import Published
 from vitscope.drawing.legends import another_model
 from vitscope.drawing.looks import GRAY, INTERVAL_WIDTH, depth_colors
 
-# The space between panels with axes behind them, as a share of the figure's width.
+# The space between panels with a second y axis, as a share of the figure's width.
 _SPACE_BEHIND = 0.05
 
 
-def ticks() -> MaxNLocator:
-    """Return where the ticks of a y axis are, unless its figure says otherwise."""
+def tick_locator() -> MaxNLocator:
+    """Return the default tick locator of y axes."""
     return MaxNLocator(nbins=6, steps=[1, 2, 5, 10], min_n_ticks=4)
 
 
 def axes_of_published(axes: Axes, label: str, *curves: Published | None) -> Axes:
-    """Return where published curves are drawn: in `axes`, or of other models on an axis behind."""
+    """Return the axes for published curves: `axes`, or a second y axis for another model."""
     if not another_model(curve for curve in curves if curve):
         return axes
     behind = axes.twinx()
     axes.set_zorder(behind.get_zorder() + 1)
     axes.patch.set_visible(False)
-    behind.yaxis.set_major_locator(ticks())
+    behind.yaxis.set_major_locator(tick_locator())
     behind.set_ylabel(f"Published {label}", color=GRAY)
     layout = behind.figure.get_layout_engine()
     if isinstance(layout, ConstrainedLayoutEngine):
@@ -43,18 +43,19 @@ def axes_of_published(axes: Axes, label: str, *curves: Published | None) -> Axes
 
 
 def has_axis_behind(axes: Axes) -> bool:
-    """Tell whether a second y axis stands to the right of a panel."""
+    """Return whether a panel has a second y axis, on its right."""
     twins = axes.get_shared_x_axes().get_siblings(axes)
     return any(twin.yaxis.get_label_position() == "right" for twin in twins)
 
 
 def say_if_empty(axes: Axes) -> None:
-    """Write into axes that they show no values, if all of these are null and no text says why."""
-    # Unclipped, lines without a point would stand at the corner, for which the figure makes room.
+    """Write "no values" into axes that show none, unless they have another text."""
+    # Remove lines without a finite point: they are not clipped, so the layout would make room for
+    # them at a corner of the figure.
     for line in [*axes.lines]:
         if not np.isfinite(np.asarray(line.get_xydata(), float)).all(axis=1).any():
             line.remove()
-    # Neither what lies behind curves, as depth bands do, nor lines along an axis are values.
+    # Depth bands, which lie behind curves, and lines along an axis are not values.
     patches = [each for each in axes.patches if each.get_zorder() > 0]
     lines = [each for each in axes.lines if each.get_transform() == axes.transData]
     if axes.axison and not [*lines, *patches, *axes.collections, *axes.images, *axes.texts]:
@@ -63,7 +64,7 @@ def say_if_empty(axes: Axes) -> None:
 
 
 def share_scale(panels: Sequence[Axes]) -> None:
-    """Give panels one scale, so that their curves compare."""
+    """Give panels the same y limits, so that their curves can be compared."""
     boxes = [axes.dataLim for axes in panels if axes.lines]
     if boxes:
         low, high = min(box.y0 for box in boxes), max(box.y1 for box in boxes)
@@ -73,7 +74,7 @@ def share_scale(panels: Sequence[Axes]) -> None:
 
 
 def begin_at_zero(*several: Axes) -> None:
-    """Let y axes begin at zero; one that is made logarithmic later begins at what is drawn."""
+    """Let y axes begin at zero; axes that later become logarithmic begin at their lowest value."""
     for axes in several:
         axes.set_ylim(bottom=0, auto=True)
 
@@ -84,10 +85,10 @@ def in_percent(*several: Axes) -> None:
 
 
 def share_zero(axes: Collection[Axes], room: Callable[[float], float]) -> None:
-    """Let axes that lie over each other have their zeros at one height, near their tops.
+    """Put the zeros of overlaid axes at the same height, near their tops.
 
-    `room` says how much of an axis is above zero, by how far its values are; both in units of the
-    lowest value.
+    `room` takes how far values reach above zero, and returns how far the axis has to. Both are
+    multiples of the absolute lowest value.
     """
     lows = {each: min(each.dataLim.y0, 0) or -1 for each in axes}
     above = max(room(max(each.dataLim.y1, 0) / -low) for each, low in lows.items())
@@ -95,10 +96,10 @@ def share_zero(axes: Collection[Axes], room: Callable[[float], float]) -> None:
         each.set_ylim(1.06 * low, -above * low)
 
 
-def draw_interval_of(
+def draw_points_with_intervals(
     axes: Axes, height: Any, values: Iterable[Any], style: Mapping[str, Any], **more: Any
 ) -> None:
-    """Draw points in rows, each with its interval: values are their lower ends, they, and upper."""
+    """Draw a point at each `height`, with its interval; `values` are (low, value, high)."""
     low, value, high = values
     axes.hlines(height, low, high, color=style["color"], linewidth=INTERVAL_WIDTH)
     axes.plot(value, height, **style, linestyle="", zorder=3, **more)
@@ -111,18 +112,18 @@ def color_bar(
     labelpad: float | None = None,
     **options: Any,
 ) -> Colorbar:
-    """Put the scale of colours to the right of some panels of a figure, without an outline."""
+    """Add a colour bar without an outline, by default to the right of some panels."""
     bar = axes[0].figure.colorbar(colors, **{"ax": list(axes), **options})
     bar.set_label(label, labelpad=labelpad)
     bar.outline.set_visible(False)
-    # Else viewers show hairs between shades.
+    # Give shades an edge of their own colour: else viewers show thin lines between shades.
     for shade in bar.ax.findobj(QuadMesh):
         shade.set(edgecolor="face")
     return bar
 
 
 def depth_bar(axes: Sequence[Axes]) -> None:
-    """Put the scale of the colours of depth to the right of some panels."""
+    """Add the colour bar of depth to the right of some panels."""
     colors = ScalarMappable(Normalize(0, 1), depth_colors())
     options: dict[str, Any] = {"aspect": 30, "pad": 0.02, "ticks": np.linspace(0, 1, 6)}
     color_bar(axes, colors, "Normalized depth", **options)

@@ -1,4 +1,4 @@
-"""Charts: figures of curves by depth, or along another axis, each said by its rows and layers."""
+"""Charts: figures of curves by depth or another x value, declared as rows of panels and layers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +18,11 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
 OPEN = "hollow: the sign of the change is open"
-# Columns and their value, or a function that tells of each value whether it is chosen.
+# Which rows to choose: maps a column to a value, or to a function from the column to a mask.
 Where = Mapping[str, Any]
 
 
-def _choose(rows: pd.DataFrame, where: Where | None) -> pd.DataFrame:
+def _choose_rows(rows: pd.DataFrame, where: Where | None) -> pd.DataFrame:
     for column, value in (where or {}).items():
         rows = rows[value(rows[column]) if callable(value) else rows[column] == value]
     return rows
@@ -30,7 +30,7 @@ def _choose(rows: pd.DataFrame, where: Where | None) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Across:
-    """Says what is across: a column, its label, what it is multiplied with, and where it ends."""
+    """The x axis of a chart: a column times a number, its label and limits; `order` sorts rows."""
 
     column: str = "depth"
     label: str = "Normalized depth"
@@ -41,10 +41,11 @@ class Across:
 
 @dataclass(frozen=True)
 class Curve:
-    """A column as a curve, of the rows that are chosen by `where`.
+    """A curve of one column, over the rows that `where` chooses.
 
-    The `style` may be a function of the look of the model; for an entry of the legend that is of
-    all models, `in_legend` stands there. `interval` begins the names of two columns, or is empty.
+    `style` may be a function of the model's look. `in_legend` is the style of a legend entry that
+    stands for all models. `interval` is the prefix of two columns, as "ci" of "ci_low" and
+    "ci_high", or empty if there is no interval.
     """
 
     column: str
@@ -57,7 +58,7 @@ class Curve:
     in_legend: Mapping[str, Any] | None = None
 
     def draw(self, panel: Panel, across: Across) -> None:
-        points = _choose(panel.rows, self.where)
+        points = _choose_rows(panel.rows, self.where)
         if points[self.column].isna().all():
             return
         style = self.style(panel.look) if callable(self.style) else self.style
@@ -74,7 +75,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Steps(Curve):
-    """A curve whose mark after a block is hollow where other images could change the sign."""
+    """A curve with hollow marks after blocks whose change may have another sign on other images."""
 
     def draw(self, panel: Panel, across: Across) -> None:
         super().draw(panel, across)
@@ -82,12 +83,12 @@ class Steps(Curve):
         if not chosen.empty:
             hollow = panel.look.hollow
             panel.draw_curve(chosen["depth"], chosen[self.column], **hollow, linestyle="")
-            # Its line tells it from what is published, which is hollow and dotted.
+            # Show a solid line, too: the marks of published values are hollow on a dotted line.
             panel.legend.add_line(OPEN, hollow, panel.look)
 
 
 def _open_changes(values: Array) -> Array:
-    """Tell of each point whether the sign of the change before it is open, by its resamples."""
+    """Return for each point whether resamples leave open the sign of the change before it."""
     found = np.zeros(values.shape[1], bool)
     changes = np.diff(values, axis=1)
     known = np.isfinite(changes).all(axis=0)
@@ -116,7 +117,7 @@ class Shade:
 
 @dataclass(frozen=True)
 class Level:
-    """A line from side to side: at a number, or at the value of a column, where there is one."""
+    """A horizontal line at a number, or at the value of a column unless it is null."""
 
     at: str | float
     style: Mapping[str, Any]
@@ -132,9 +133,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Theirs:
-    """Published points of a column, called `name`; those of another model compare by shape alone.
+    """Published points of a column; those of another model have their own axis, called `name`.
 
-    The legend calls the points beside them `measured`; `at` returns where they are across.
+    Points of another model compare by shape alone. `measured` names measured points in the legend.
+    `at` returns the x values of the published points.
     """
 
     column: str
@@ -143,7 +145,7 @@ class Theirs:
     at: Callable[[pd.DataFrame, pd.DataFrame], pd.Series] = lambda theirs, rows: theirs["depth"]
 
     def draw(self, panel: Panel, across: Across) -> None:
-        """Draw the points, if the model has any; the legend tells them from measured ones."""
+        """Draw the published points, if any; name them and measured points in the legend."""
         if panel.theirs:
             points, look, style = panel.theirs.points, panel.look, panel.look.hollow | DOTTED
             x, axes = self.at(points, panel.rows), panel.back or panel.axes
@@ -156,10 +158,11 @@ Layer = Curve | Shade | Level | Theirs
 
 
 class Rows:
-    """Panels side by side, one for each model, of the rows of a table that `where` chooses.
+    """A row of panels, one for each model, drawn from the table rows that `where` chooses.
 
-    `table` is its number among those of the kind; `scale` sets all scales, after all is drawn. What
-    is across is said below the last panels, and below these if `says_across`.
+    `table` is the index of the table among those of the kind. `scale` is called with all axes once
+    all is drawn, and sets their scales. The x label stands below the last row of panels and, if
+    `says_across`, also below this row.
     """
 
     def __init__(
@@ -182,9 +185,10 @@ _BY_DEPTH = Across()
 
 
 class Chart:
-    """A figure of curves, in one row of panels or in several, one over the other.
+    """A figure of curves, in one row of panels or in several rows, one below the other.
 
-    Bands lie between a panel's cut points that `bands_of` chooses, or of the table `bands_from`.
+    Depth bands are drawn between the cut points in a panel's rows that `bands_of` chooses, or those
+    in the table with the index `bands_from`.
     """
 
     def __init__(
@@ -205,7 +209,7 @@ class Chart:
         published: AllPublished | None = None,
         together: bool = False,
     ) -> Figure:
-        """Draw a panel for each model in each row, or all models `together` in one."""
+        """Draw a panel for each model in each row, or with `together` one panel of all models."""
         if together and published:
             raise VitscopeError(
                 "Published curves stand in panels of their models: leave `published` out of the "
@@ -215,7 +219,7 @@ class Chart:
         several = len(self.rows) > 1
         stacked = stack_panels(count, len(self.rows)) if several else [make_panels(count)]
         for panels, rows in zip(stacked, self.rows, strict=True):
-            table, order = _choose(tables[rows.table], rows.where), self.across.order
+            table, order = _choose_rows(tables[rows.table], rows.where), self.across.order
             if together:
                 panels.legend.add_models(members)
                 shown = [*panels.of_models_together(members, table, order)]
@@ -230,11 +234,11 @@ class Chart:
     def _draw_row(
         self, rows: Rows, shown: Sequence[Panel], tables: Sequence[pd.DataFrame], members: Members
     ) -> None:
-        """Draw the bands behind all, then the layers, whatever models have; then set the scale."""
+        """Draw the depth bands, then the layers in front of them; then set the scales."""
         name = next((each.name for each in rows.layers if isinstance(each, Theirs)), "")
         shown = [replace(panel, back=panel.behind(name)) for panel in shown]
         if self.bands:
-            points = [_choose(panel.rows, self.bands_of) for panel in shown]
+            points = [_choose_rows(panel.rows, self.bands_of) for panel in shown]
             if self.bands_from is not None:
                 table = tables[self.bands_from]
                 points = [rows_of(table, member.model, ["index"]) for member in members]
@@ -253,7 +257,7 @@ class Chart:
 
 
 def _draw_bands(shown: Sequence[Panel], cut_points: Sequence[pd.DataFrame]) -> None:
-    """Draw the depth bands; of models that share a panel only those that all of them have."""
+    """Draw the depth bands; in a shared panel, only if all models have the same bands."""
     if len({panel.axes for panel in shown}) == len(shown):
         for panel, points in zip(shown, cut_points, strict=True):
             panel.draw_bands(points, panel.back)

@@ -1,4 +1,4 @@
-"""A page of curves by depth that can be pointed at, in any browser and without a network."""
+"""An HTML page of curves by depth, which works offline and shows the values under the pointer."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -97,16 +97,21 @@ redraw();
 """
 
 
-def as_page(title: str, members: Sequence[Member], curves: Mapping[str, pd.DataFrame]) -> str:
-    """Return the page of curves by labels: `depth`, `value`, `low` and `high` of each `name`."""
+def page_of_curves(
+    title: str, members: Sequence[Member], curves: Mapping[str, pd.DataFrame]
+) -> str:
+    """Return the page; `curves` maps a label to a table with `depth`, `value`, `low` and `high`."""
     looks = dict(zip(members, looks_of(members), strict=True))
     shown = {
         "models": [
-            {"name": member.model, "color": look.color, "dashes": _dashes(look)}
+            {"name": member.model, "color": look.color, "dashes": _svg_dashes(look)}
             for member, look in looks.items()
         ],
         "curves": [
-            {member.model: _points_of(table, member) for member in _members_in(table, members)}
+            {
+                member.model: _points_of_curve(table, member)
+                for member in _members_in(table, members)
+            }
             for table in curves.values()
         ],
     }
@@ -120,7 +125,7 @@ def as_page(title: str, members: Sequence[Member], curves: Mapping[str, pd.DataF
         f'role="group" aria-labelledby="curve{number}" viewBox="0 0 720 230"></svg>'
         for number, label in enumerate(curves)
     )
-    # No text of a study ends the element that holds it.
+    # Escape `<`, so that no text from a study can close the `<script>` element.
     data = json.dumps(shown).replace("<", r"\u003c")
     return html_page(
         title,
@@ -131,7 +136,7 @@ def as_page(title: str, members: Sequence[Member], curves: Mapping[str, pd.DataF
     )
 
 
-def _dashes(look: Look) -> str:
+def _svg_dashes(look: Look) -> str:
     return "" if look.dashes == "-" else " ".join(f"{1.5 * each:g}" for each in look.dashes[1])
 
 
@@ -139,7 +144,7 @@ def _members_in(table: pd.DataFrame, members: Sequence[Member]) -> list[Member]:
     return [member for member in members if member.model in {*table["model"]}]
 
 
-def _points_of(table: pd.DataFrame, member: Member) -> list[dict[str, Any]]:
+def _points_of_curve(table: pd.DataFrame, member: Member) -> list[dict[str, Any]]:
     rows = rows_of(table.dropna(subset="value"), member.model, ["index"])
     points = rows[["depth", "value", "low", "high"]].assign(
         msa=rows["kind"].isin(["msa", "parallel"]),

@@ -1,7 +1,7 @@
 """A figure of a study: its members, and how it is drawn from tables.
 
-What draws a kind of figure takes its tables in order, `members`, the values that the kind declares
-and, where it shows published curves, `published`.
+The function that draws a kind of figure takes the tables in order, `members`, the values that the
+kind declares and, if the kind shows published curves, `published`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Member:
     """A model of a figure: its name in the tables, what to call it, and its family.
 
-    `nth` numbers the architectures of a study of one family, where that says nothing of them.
-    `recipe` is the first of the trainings of one network and recipe by several seeds.
+    `nth` tells architectures apart in families that do not name one, such as timm. `recipe` is the
+    name of the first of several trainings that differ only in their seeds.
     """
 
     model: str
@@ -42,19 +42,19 @@ Members = Sequence[Member]
 
 
 def literal(text: str) -> str:
-    """Return a text as matplotlib shows it as it is: none of it is taken for a formula."""
+    """Escape `$` in a text, so that matplotlib takes no part of it for a formula."""
     return text.replace("$", r"\$")
 
 
-def as_shown(member: Mapping[str, Any]) -> Member:
-    """Return a member of a figure, whose label is shown as it is."""
+def escaped_member(member: Mapping[str, Any]) -> Member:
+    """Return a member of a figure, with `$` in its label escaped."""
     return Member(**{**member, "label": literal(member["label"])})
 
 
 def rows_of(
     table: "pd.DataFrame", model: str, order: Sequence[str] = (), snapshot: str = ""
 ) -> "pd.DataFrame":
-    """Return the rows of a model, of one snapshot if it is named, in a stable order."""
+    """Return the rows of a model, or of one `snapshot` of it, sorted by `order`."""
     chosen = table["model"] == model
     if snapshot:
         chosen &= table["snapshot"] == snapshot
@@ -65,8 +65,8 @@ def rows_of(
 
 
 @contextmanager
-def within(variable: ContextVar[Any], value: Any) -> Iterator[None]:
-    """Let a variable that drawing looks at have a value."""
+def with_variable(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Set a context variable within a `with` block."""
     token = variable.set(value)
     try:
         yield
@@ -74,7 +74,7 @@ def within(variable: ContextVar[Any], value: Any) -> Iterator[None]:
         variable.reset(token)
 
 
-def draw(
+def draw_from_tables(
     plot: str,
     tables: Mapping[str, "pd.DataFrame"],
     members: Members,
@@ -82,46 +82,46 @@ def draw(
     snapshots: Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
 ) -> "Figure":
-    """Draw a figure by the function of its kind, `module:name`; call it within `saving.style`.
+    """Draw a figure with the function `plot`, "module:name"; call this within `saving.style`.
 
-    With `snapshots`, of a kind that has them, it shows these in this order and no others.
+    If `snapshots` are given and the tables have snapshots, only these are shown, in this order.
     """
-    from vitscope.drawing.panels import scaled, write_above
+    from vitscope.drawing.panels import with_scales, write_above
 
     shown, given = at_snapshots(tables, snapshots), {**(values or {}), "members": members}
     for name, table in shown.items():
-        # A table of pairs of models has rows of some of them.
+        # A table of pairs of models need not have rows of each model.
         if "other_model" not in table:
-            _check_rows(name, table, members)
+            _check_models_have_rows(name, table, members)
     if published is not None:
         given["published"] = published
-    with scaled(given.pop("scales", None)):
+    with with_scales(given.pop("scales", None)):
         figure: Figure = resolve_name(plot)(*shown.values(), **given)
-    write_above(figure, measured_on(tables, members, snapshots))
+    write_above(figure, count_batches_and_images(tables, members, snapshots))
     return figure
 
 
-def measured_on(
+def count_batches_and_images(
     tables: Mapping[str, "pd.DataFrame"], members: Members, snapshots: Sequence[str]
 ) -> str:
-    """Return on how many images, in how many batches, a figure was measured, if it says so."""
+    """Return how many batches and images a figure was measured on, as text; empty if unknown."""
     table = next(iter(at_snapshots(tables, snapshots).values()))
     rows = table[table["model"].isin([member.model for member in members])]
     said = []
     if "batch" in rows:
-        said.append(_counted(rows.groupby("model")["batch"].nunique(), "batch", "batches"))
+        said.append(_count_with_unit(rows.groupby("model")["batch"].nunique(), "batch", "batches"))
     elif "batches" in rows:
-        said.append(_counted(rows.groupby("model")["batches"].max(), "batch", "batches"))
+        said.append(_count_with_unit(rows.groupby("model")["batches"].max(), "batch", "batches"))
     if "images" in rows:
         of_model = rows.groupby("model")["images"]
-        # A bin of confidence has some of the images.
+        # Each bin of confidence counts its own images only.
         counts = of_model.sum() if "bin" in rows else of_model.max()
         of_each = " each" if "batch" in rows else ""
-        said.append(_counted(counts, "image", "images", of_each))
+        said.append(_count_with_unit(counts, "image", "images", of_each))
     return ", ".join(filter(None, said))
 
 
-def _counted(counts: "pd.Series", one: str, many: str, after: str = "") -> str:
+def _count_with_unit(counts: "pd.Series", one: str, many: str, after: str = "") -> str:
     known = counts.dropna().astype(int)
     if known.empty:
         return ""
@@ -130,7 +130,7 @@ def _counted(counts: "pd.Series", one: str, many: str, after: str = "") -> str:
     return f"{number} {one if high == 1 else many}{after}"
 
 
-def _check_rows(name: str, table: "pd.DataFrame", members: Members) -> None:
+def _check_models_have_rows(name: str, table: "pd.DataFrame", members: Members) -> None:
     moments = {"": table}
     if "snapshot" in table:
         moments = {f" at '{moment}'": rows for moment, rows in table.groupby("snapshot")}
@@ -144,12 +144,12 @@ def _check_rows(name: str, table: "pd.DataFrame", members: Members) -> None:
                 )
 
 
-def points_of(
+def points_of_figure(
     tables: "Mapping[str, pd.DataFrame]", members: Members, published: "AllPublished"
 ) -> "pd.DataFrame":
     """Return the points of a figure as one table: rows of its tables, and published points.
 
-    The block table is left out where it is not all: its cut points are bands and marks.
+    The block table is left out if there are others: figures show its cut points as bands and marks.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""The legend of a figure, which is collected while its panels are drawn, and other texts."""
+"""The legend of a figure, collected while its panels are drawn, and functions that format texts."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import ceil
@@ -20,28 +20,29 @@ from vitscope.settings.snapshots import END
 
 INTERVAL = "95 % interval"
 _MOMENTS = {"init": "before training", "warmup": "end of warm-up", END: "end of training"}
-# A figure has room for this many rows of a legend; each further one makes it taller (inches).
-_ROWS, _ROW_HEIGHT = 2, 0.2
-# Letters of an entry in an inch of the figure, and inches that a mark takes beside it.
-_LETTERS, _MARK = 17, 0.3
+# A figure has room for a legend of this many rows.
+_ROWS = 2
+_ROW_HEIGHT = 0.2  # inches that each further row adds to the figure
+_LETTERS_PER_INCH = 17
+_MARK_WIDTH = 0.3  # inches
 
 
 class Legend:
-    """The entries of what a figure shows, each look once; the interval and bands come last."""
+    """The legend of a figure: labels with their looks; the interval and depth bands come last."""
 
     def __init__(self) -> None:
         self._entries: dict[str, dict[Hashable, Artist]] = {}
 
     def expect(self, label: str) -> None:
-        """Keep a place for an entry that may be added later."""
+        """Reserve the place of an entry that may be added later."""
         self._entries.setdefault(label, {})
 
     def add(self, label: str, handle: Artist, look: Hashable = None) -> None:
-        """Add an entry, or to one that is there another look, which stands beside the others."""
+        """Add an entry; if the label exists, show a new `look` beside its others."""
         self._entries.setdefault(label, {}).setdefault(look, handle)
 
     def add_line(self, label: str, style: Mapping[str, Any], look: Hashable = None) -> None:
-        """Add a line, with its marker if it has one."""
+        """Add a line, with a marker if the style has one."""
         self.add(label, Line2D([], [], **style), look)
 
     def add_marker(self, label: str, style: Mapping[str, Any], look: Hashable = None) -> None:
@@ -49,7 +50,7 @@ class Legend:
         self.add_line(label, {**style, "linestyle": ""}, look)
 
     def add_shade(self, label: str, color: str, alpha: float) -> None:
-        """Add a shade, as around curves with intervals."""
+        """Add a shade, such as the interval around a curve."""
         self.add(label, Patch(facecolor=color, alpha=alpha, lw=0), color)
 
     def add_models(self, members: Sequence[Member]) -> None:
@@ -58,11 +59,11 @@ class Legend:
             self.add_line(member.label, look.curve)
 
     def add_band(self, kind: str, **look: Any) -> None:
-        """Add a kind of depth band, as it looks behind curves if nothing else is said."""
+        """Add a kind of depth band, by default as it looks behind curves."""
         self.add(BAND_LABELS[kind], Patch(**(look or BANDS[kind])))
 
     def entries(self) -> dict[str, Any]:
-        """Return what each label stands for: a handle, or several side by side."""
+        """Return the handles of each label, as a tuple; they are drawn side by side."""
         last = (INTERVAL, *BAND_LABELS.values())
         added = {label: tuple(looks.values()) for label, looks in self._entries.items() if looks}
         labels = [label for label in added if label not in last]
@@ -74,20 +75,21 @@ class Legend:
         inside: Axes | None = None,
         free: tuple[Axes, Axes] | None = None,
     ) -> None:
-        """Draw one legend for all panels, in axes of another figure `inside` what is drawn.
+        """Draw one legend for all panels, in the axes `inside` if given.
 
-        It stands where a panel is missing, below the first axes of `free` and beside the second, if
-        it fits; or below all, in as few rows as it can, for many of which the figure grows.
+        Otherwise it takes the place of a missing panel if it fits there: below the first axes of
+        `free`, and beside the second. Else it stands below all panels in as few rows as possible,
+        and the figure grows for many rows.
         """
         if not self.entries():
             return
         whole = figure.figure
         if inside is not None:
-            inside.legend(**self._in_lines(whole.get_figwidth()))
+            inside.legend(**self._arguments_for_width(whole.get_figwidth()))
             return
-        if free is not None and self._draw_in(figure, free):
+        if free is not None and self._draw_at_missing_panel(figure, free):
             return
-        said = self._in_lines(whole.get_figwidth())
+        said = self._arguments_for_width(whole.get_figwidth())
         count = len(said["labels"])
         for rows in range(1, count + 1):
             columns = ceil(count / rows)
@@ -97,12 +99,12 @@ class Legend:
             drawn.remove()
         whole.set_figheight(whole.get_figheight() + _ROW_HEIGHT * max(0, rows - _ROWS))
 
-    def _draw_in(self, figure: Figure | SubFigure, free: tuple[Axes, Axes]) -> bool:
-        """Draw the legend in a free place if it fits; tell whether it does."""
+    def _draw_at_missing_panel(self, figure: Figure | SubFigure, free: tuple[Axes, Axes]) -> bool:
+        """Draw the legend in place of a missing panel if it fits; return whether it does."""
         above, left = free
         wide, high = above.get_window_extent().width, left.get_window_extent().height
         place = blended_transform_factory(above.transAxes, left.transAxes)
-        said = self._in_lines(wide / figure.figure.dpi - _MARK * text_scale())
+        said = self._arguments_for_width(wide / figure.figure.dpi - _MARK_WIDTH * text_scale())
         anchor = {"bbox_to_anchor": (0, 0, 1, 1), "bbox_transform": place}
         drawn = figure.legend(**said, loc="center", **anchor)
         drawn.set_in_layout(False)
@@ -112,9 +114,9 @@ class Legend:
         drawn.remove()
         return False
 
-    def _in_lines(self, inches: float) -> dict[str, Any]:
-        """Return the entries as arguments of a legend that is so many inches wide."""
-        letters = max(1, int(_LETTERS * inches / text_scale()))
+    def _arguments_for_width(self, inches: float) -> dict[str, Any]:
+        """Return the arguments of a legend, with labels wrapped to a width in inches."""
+        letters = max(1, int(_LETTERS_PER_INCH * inches / text_scale()))
         entries = self.entries()
         return {
             "labels": [fill(label, letters, break_long_words=False) for label in entries],
@@ -128,12 +130,12 @@ def percent(share: float, form: str = ".0f") -> str:
 
 
 def moment(snapshot: str) -> str:
-    """Return what to call a moment of training: a study calls some by a short name."""
+    """Return the name of a snapshot for readers, as "before training" for "init"."""
     return _MOMENTS.get(snapshot, snapshot)
 
 
 def minus(text: str) -> str:
-    """Return a number with the sign that axes have."""
+    """Return a number as text, with a minus sign in place of the hyphen."""
     return text.replace("-", "\N{MINUS SIGN}")
 
 
@@ -149,7 +151,7 @@ def published_label(
     axis: str = "right axis",
     always_own_axis: bool = False,
 ) -> str:
-    """Return what the legend calls published values, and which axis those of `others` have."""
+    """Return the label of published values: `others` for other models, with `axis` if separate."""
     apart = another_model(curves)
     whose = f", {others}" if apart else ""
     where = f" ({axis})" if apart or always_own_axis else ""

@@ -1,4 +1,4 @@
-"""How all that is drawn looks: colours, shades, markers, dashes, and widths in points."""
+"""The looks of everything drawn: colours, shades, markers, dashes, and widths in points."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,93 +13,117 @@ import numpy as np
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.markers import MarkerStyle
 
-from vitscope.drawing.figure import Member, within
+from vitscope.drawing.figure import Member, with_variable
 
-# For marks that belong to no single model: axes behind, and marks in a legend that stand for all.
+# The colour of what belongs to no single model: second axes, and marks in a legend for all models.
 GRAY = "#595959"
-# For marks behind all models: shares, and lines that are white on a dark picture.
-PALE, SHADOW = "#b3b3b3", "#808080"
+PALE = "#b3b3b3"  # shares, behind the curves of models
+SHADOW = "#808080"  # stands in a legend for lines that are white on a dark picture
 
-# What stands in a legend for curves of all models.
+# The legend entry for the curves of all models.
 OF_ALL: dict[str, Any] = {"color": GRAY, "marker": "o"}
 
-# A curve in a small sketch; points of few values, behind the curves of all.
+# A curve in a small sketch.
 SKETCHED: dict[str, Any] = {"markersize": 2, "linewidth": 0.7}
+# Points over a few tokens, behind curves over all tokens.
 FEW: dict[str, Any] = {"markersize": 2.4}
 
-# Widths of lines, from those between faces to curves that are many.
-THREAD, HAIR, THIN, CURVE = 0.4, 0.5, 0.7, 0.8
+# Widths of lines.
+THREAD = 0.4  # edges between the faces of a surface
+HAIR = 0.5
+THIN = 0.7
+CURVE = 0.8  # one curve among many
 
 HOLLOW_OF_ALL = dict(OF_ALL, markerfacecolor="white", markeredgecolor=GRAY, markeredgewidth=CURVE)
 
-# A line at zero; what a curve or a point is compared with; a moment of training.
+# A line at zero.
 ZERO: dict[str, Any] = {"color": "#a0a0a0", "linewidth": 0.6}
+# What curves or points are compared with.
 REFERENCE: dict[str, Any] = {"color": GRAY, "linestyle": (0, (4, 2)), "linewidth": THIN}
 DIAGONAL = {**REFERENCE, "color": "black"}
+# A moment of training.
 MOMENT: dict[str, Any] = {"color": GRAY, "linestyle": (0, (1, 1.5)), "linewidth": HAIR}
-# Curves without markers, and what was published.
+# Curves without markers.
 PLAIN: dict[str, Any] = {"linestyle": "-", "marker": "", "linewidth": 1.0}
 DASHED = {**PLAIN, "linestyle": (0, (4, 1.4))}
+# Published curves.
 DOTTED: dict[str, Any] = {"linestyle": ":", "linewidth": THIN}
-# What joins models that stand side by side, or the lowest value of a row and its highest.
+# A line between models side by side, or between the lowest and the highest value of a row.
 JOINED: dict[str, Any] = {"color": GRAY, "linewidth": 0.6}
-# A row that belongs to a model, every second group of rows, and a grid.
+# The line of a row that belongs to one model.
 ROW: dict[str, Any] = {"color": "#e4e4e4", "linewidth": 0.6}
+# The background of every second group of rows.
 EVERY_SECOND: dict[str, Any] = {"color": "#f0f0f0", "linewidth": 0}
 GRID: dict[str, Any] = {"color": "#d0d0d0", "linewidth": HAIR}
 
-# How opaque shades are: an interval, between quartiles, what reaches from end to end, and bars.
-INTERVAL_ALPHA, QUARTILES_ALPHA, RANGE_ALPHA, BAR_ALPHA = 0.25, 0.35, 0.15, 0.45
+# How opaque shades are.
+INTERVAL_ALPHA = 0.25
+QUARTILES_ALPHA = 0.35
+RANGE_ALPHA = 0.15  # from the lowest value to the highest
+BAR_ALPHA = 0.45
 INTERVAL_WIDTH = 1.4
 
-# Cells without a value, and what is left open in a bar.
+# Cells without a value.
 UNDEFINED: dict[str, Any] = {"facecolor": "#e6e6e6", "edgecolor": "#8c8c8c", "hatch": "//////"}
 UNDEFINED["linewidth"] = 0
+# The open part of a bar.
 HATCHED: dict[str, Any] = {"facecolor": "none", "linewidth": HAIR, "hatch": "//////"}
 
-# Markers: a single head (less opaque in its panel than in the legend), one value of many along an
-# axis, at the foot of a panel, an interval in a legend, and a step of a build-up.
+# A single head; in its panel, it is less opaque than in the legend.
 HEAD: dict[str, Any] = {"marker": "o", "markersize": 2.2, "markeredgewidth": 0, "linestyle": ""}
 HEAD_ALPHA = 0.55
 NODE: dict[str, Any] = {"marker": "o", "markersize": 3.5, "markeredgewidth": 0.8}
+# One of many values along an axis.
 TICK: dict[str, Any] = {"marker": "|", "markersize": 5, "markeredgewidth": 0.8, "linestyle": ""}
 TICK["alpha"] = 0.55
+# A value at the foot of a panel.
 FOOT_MARK: dict[str, Any] = {**TICK, "markersize": 3, "markeredgewidth": HAIR, "alpha": 1}
+# An interval in a legend.
 INTERVAL_BAR: dict[str, Any] = {"marker": "|", "markersize": 7, "markeredgewidth": CURVE}
+# A step of a build-up.
 STEP: dict[str, Any] = {"marker": "o", "markersize": 4.2, "markeredgewidth": 0.9}
 
-# A way through training: where it starts and ends, and where its warm-up ends.
+# Marks on the path of a network through training.
 _MARK: dict[str, Any] = {"linestyle": "", "color": "black", "clip_on": False}
 START = dict(_MARK, marker="o", markersize=5, markerfacecolor="white", markeredgewidth=0.9)
 END = dict(_MARK, marker="*", markersize=8, markeredgecolor="white", markeredgewidth=THREAD)
 END_OF_WARMUP = dict(START, markersize=7.5, markerfacecolor="none", markeredgewidth=THIN)
 
-# Maps: of shares, of similarity, of positions, of both signs, and of the loss.
-MAP_COLORS, SIMILARITY_COLORS, POSITION_COLORS = "inferno", "magma", "viridis"
-SIGNED_COLORS, LOSS_COLORS = "RdBu_r", "plasma"
-# How much a map covers the picture below it: its highest value in figures, and all of it in videos.
-MOST_OPAQUE, OVERLAY_ALPHA = 0.9, 0.55
-# On maps: a query, the trained weights, where a stage begins, and squares around most of it.
+# Colour maps.
+MAP_COLORS = "inferno"  # shares
+SIMILARITY_COLORS = "magma"
+POSITION_COLORS = "viridis"
+SIGNED_COLORS = "RdBu_r"
+LOSS_COLORS = "plasma"
+# How much the highest value of a map covers the picture below it, in figures.
+MOST_OPAQUE = 0.9
+# How much a whole map covers the picture below it, in videos.
+OVERLAY_ALPHA = 0.55
+# The position of a query, on a map of its attention.
 CROSS: dict[str, Any] = {"marker": "x", "markersize": 4, "markeredgewidth": 1.2}
 QUERY_COLORS = ("#4cc9f0", "#f72585", "#b5e48c", "#ffd166")
+# The trained weights, on a map of the loss.
 CENTRE: dict[str, Any] = {"marker": "+", "markersize": 4, "markeredgewidth": THIN}
 CENTRE |= {"color": "white", "linestyle": ""}
+# The beginning of a stage, on a map of similarity.
 BOUNDARY: dict[str, Any] = {"color": "white", "linewidth": 0.6}
+# Squares that contain most of a map.
 INNER_SQUARE: dict[str, Any] = {"color": "#56b4e9", "linewidth": 0.9, "linestyle": "-"}
 OUTER_SQUARE = {**INNER_SQUARE, "color": "white", "linestyle": (0, (2.5, 1.5))}
 
-# Bands of frequency, what images are told by (of falling darkness), and verdicts.
 _PURPLE, _BROWN, _OLIVE = "#5e3c99", "#b35806", "#a6a600"
+# Bands of frequency.
 FREQUENCY_BANDS: dict[str, dict[str, Any]] = {
     "low": {"color": _PURPLE, "marker": "o"},
     "middle": {"color": _BROWN, "marker": "s"},
     "high": {"color": _OLIVE, "marker": "^"},
 }
+# The cues that images are classified by, from dark to light.
 CUE_COLORS = {"shape": "#2f4858", "texture": "#e0b050", "neither": "#e8e8e8"}
 
 
 class VerdictLook(NamedTuple):
-    """How a verdict is marked: of a recipe in bold, of one network plain; and what it means."""
+    """The mark of a verdict, bold for a recipe, plain for one network; and its meaning."""
 
     mark: str
     color: str
@@ -121,16 +145,16 @@ VERDICT_LOOKS = {
     ),
 }
 
-# Depth bands: opaque as marks along an axis; behind curves as a shade, or hatched, which nobody
-# takes for an interval.
+# Depth bands as opaque marks along an axis.
 BAND_COLORS = {"msa": "#7f7f7f", "subsampling": "#a6bddb"}
 BAND_LABELS = {"msa": "MSA", "subsampling": "subsampling"}
+# Depth bands behind curves: subsampling is hatched, so that nobody takes it for an interval.
 BANDS: dict[str, dict[str, Any]] = {
     "msa": {"facecolor": BAND_COLORS["msa"], "alpha": 0.18, "lw": 0},
     "subsampling": {"facecolor": "none", "edgecolor": PALE, "hatch": "//////", "lw": 0},
 }
 
-# What cut points are: in the colours of depth bands, which leave Convs white, as the paper does.
+# Kinds of cut points, in the colours of the depth bands; Convs are white, as in the paper.
 KIND_COLORS = {
     "stem": "#303030",
     "conv": "white",
@@ -150,28 +174,28 @@ SHARE_STYLES: dict[str, dict[str, Any]] = {
     "conv": {"color": _PURPLE, "marker": "D", "markersize": 3.5},
 }
 
-# What probes read classes from, and what they read of tokens.
+# The styles that probes and explanations share.
 _READ: list[dict[str, Any]] = [
     {"color": _PURPLE, "marker": "o", "markersize": 3},
     {"color": _BROWN, "marker": "s", "markersize": 3},
     {"color": _OLIVE, "marker": "^", "markersize": 3},
 ]
+# Probes: the tokens from which they read classes, or what they read from single tokens.
 PROBE_STYLES = dict(zip(("mean token", "prefix token", "single token"), _READ, strict=True))
 PROBE_STYLES |= dict(zip(("position", "pixels"), _READ, strict=False))
 
-# How a class is explained, and what explains nothing.
+# Methods that explain a class; a random order explains nothing.
 METHOD_STYLES = dict(zip(("grad_cam", "gradient_rollout", "rollout"), _READ, strict=True))
 METHOD_STYLES |= {"random": REFERENCE}
 
-# The edge of markers that are not filled.
-_EDGE = 0.7
+_EDGE = 0.7  # of hollow markers
 HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": _EDGE}
 HOLLOW_POINTS = {**HOLLOW, "linestyle": ""}
 
 
 @dataclass(frozen=True)
 class Look:
-    """The colour and the marker of a family; `size` evens out what markers seem to weigh."""
+    """The look of a family; `size` is a factor that makes all markers look equally heavy."""
 
     color: str
     marker: str
@@ -181,18 +205,18 @@ class Look:
 
     @property
     def line(self) -> dict[str, Any]:
-        """The colour and the marker as arguments of a line; within `style`."""
+        """The colour and the marker, as arguments of a line; use it within `saving.style`."""
         size = self.size * matplotlib.rcParams["lines.markersize"]
         style = {"color": self.color, "marker": self.marker, "markersize": size}
         if not self.half_filled:
             return style
-        # Joined as usual, the tips of half a diamond would stick out.
+        # Round the corners, since the tips of half a diamond would stick out.
         half = MarkerStyle(self.marker, fillstyle="left", joinstyle="round")
         return style | {"marker": half, "markerfacecoloralt": "white", "markeredgewidth": _EDGE}
 
     @property
     def hollow(self) -> dict[str, Any]:
-        """The same with hollow markers, as published values have them."""
+        """The same as `line` with a hollow marker, as published values have it."""
         return replace(self, half_filled=False).line | HOLLOW
 
     @property
@@ -202,12 +226,13 @@ class Look:
 
     @property
     def curve(self) -> dict[str, Any]:
-        """The whole look, of a line with markers."""
+        """The colour, the marker and the dashes, for a line with markers."""
         return self.line | self.stroke
 
 
-# ResNet and ViT look as in the paper; the others have the colours of Okabe and Ito, which the
-# colour blind tell apart. Two architectures share no marker, so that none needs colour.
+# ResNet and ViT look as in the paper. The others have the colours of Okabe and Ito, which
+# colour-blind readers can tell apart. Each architecture has its own marker, so that nobody has to
+# rely on colours.
 _LOOKS = {
     "resnet": Look("#1f77b4", "D"),
     "timm_resnet": Look("#1f77b4", "D"),
@@ -226,10 +251,11 @@ _OTHER_LOOKS = (
     Look("#3d5a80", ">", 1.15),
 )
 
-# What tells models of one look from each other: a sequence of so many shades, over so much of the
-# way from black to white, where a dark colour only gets lighter; and the dashes. None of these is
-# dotted: published curves are.
-_MOST_SHADES, _RANGE, _DARK = 6, 0.85, 0.3
+# Models of the same look are told apart by shades and by dashes.
+_MOST_SHADES = 6
+_RANGE = 0.85  # the part of the way to black and to white that shades cover
+_DARK = 0.3  # the brightness below which a colour only gets lighter
+# Dashes are never dotted, since published curves are.
 _DASHES: tuple[Any, ...] = (
     "-",
     (0, (4, 1.4)),
@@ -239,30 +265,30 @@ _DASHES: tuple[Any, ...] = (
     (0, (7, 1.4)),
 )
 
-# As in the paper, less the yellow end, which is too light on white.
+# The colours of the paper, without their yellow end, which is too light on white.
 _DEPTH_COLORS = matplotlib.colormaps["plasma"](np.linspace(0, 0.76, 256))
 
 
-_palette: ContextVar[Mapping[str, str]] = ContextVar("colours of families")
+_family_colors: ContextVar[Mapping[str, str]] = ContextVar("colours of families")
 
 
-def palette(colors: Mapping[str, str]) -> AbstractContextManager[None]:
-    """Let families have these colours in place of their own."""
-    # A ResNet with an AlterNet's blocks is a ResNet all the same.
+def with_palette(colors: Mapping[str, str]) -> AbstractContextManager[None]:
+    """Replace the colours of families within a `with` block."""
+    # A `preresnet`, which has the blocks of an AlterNet, is still a ResNet.
     preresnet = {"preresnet": colors["resnet"]} if "resnet" in colors else {}
-    return within(_palette, {**preresnet, **colors})
+    return with_variable(_family_colors, {**preresnet, **colors})
 
 
 def look_of(member: Member) -> Look:
-    """Return the look of the family of a model; one that is not known here has one by its name."""
+    """Return the look of a model's family; a checksum of the name chooses that of unknown ones."""
     number = crc32(member.family.encode()) + member.nth
     look = _LOOKS.get(member.family) or _OTHER_LOOKS[number % len(_OTHER_LOOKS)]
-    return replace(look, color=_palette.get({}).get(member.family, look.color))
+    return replace(look, color=_family_colors.get({}).get(member.family, look.color))
 
 
-def _variant(look: Look, nth: int, count: int) -> Look:
-    """Return the look of the nth of `count` models; two or three begin with the look as it is."""
-    # Where the shades begin again, they go with other dashes and markers than before.
+def _variant_of_look(look: Look, nth: int, count: int) -> Look:
+    """Return the look of the nth of `count` models; the first of two or three keeps the look."""
+    # When shades start again, their dashes and markers differ from those before.
     turn, count = nth + nth // _MOST_SHADES, min(count, _MOST_SHADES)
     light = float(np.mean(to_rgb(look.color)))
     darkest = 0 if count <= 3 or light < _DARK else -_RANGE * light
@@ -278,27 +304,26 @@ def _variant(look: Look, nth: int, count: int) -> Look:
 
 
 def looks_of(members: Sequence[Member]) -> list[Look]:
-    """Return the looks of members that share a panel: families that look alike are told apart."""
+    """Return the looks of members that share a panel; equal looks are varied to differ."""
     counts, seen = Counter(map(look_of, members)), Counter[Look]()
     looks = []
     for member in members:
         look = look_of(member)
-        looks.append(_variant(look, seen[look], counts[look]))
+        looks.append(_variant_of_look(look, seen[look], counts[look]))
         seen[look] += 1
     return looks
 
 
-# Points of text, if a study says nothing.
-_USUAL = 7
+_DEFAULT_SIZE = 7  # points
 
 
 def text_scale() -> float:
-    """Return how large text is, over the usual size; small text does not get smaller with it."""
-    return max(float(matplotlib.rcParams["font.size"] / _USUAL), 0.86)
+    """Return the text size as a multiple of the default, at least 0.86: small text stops there."""
+    return max(float(matplotlib.rcParams["font.size"] / _DEFAULT_SIZE), 0.86)
 
 
 def depth_colors() -> Colormap:
-    """Return the colours from the first cut point to the last."""
+    """Return the colour map of depth, from the first cut point to the last."""
     return LinearSegmentedColormap.from_list("depth", _DEPTH_COLORS)
 
 
@@ -307,5 +332,5 @@ def depth_color(depth: float) -> str:
 
 
 def curve_of_depth(depth: float) -> dict[str, Any]:
-    """Return the look of a curve that is of one cut point among many."""
+    """Return the look of a curve that belongs to one cut point among many."""
     return {"color": depth_color(depth), "linewidth": CURVE}

@@ -1,4 +1,4 @@
-"""A network as the row of its cut points: what each is, how large, and what it computes."""
+"""A network as a row of cut points: the kind, the size and the multiply-adds of each."""
 
 from math import ceil
 
@@ -13,15 +13,15 @@ from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.looks import BAND_LABELS, GRAY, KIND_COLORS, KIND_EDGE, KIND_MARK, THREAD
 from vitscope.drawing.panels import page_width, width_of
 
-# Inches: what one cut point takes.
-_STEP = 0.16
-# Without names, and of each letter of the longest.
-_HEIGHT, _LETTER = 2.3, 0.05
-# Points below the axes: the middle of the mark of a kind, and where names begin.
-_MARK_AT, _NAMES_AT = 4.5, 9
-# Inches between two names at least: of more cut points, only every second, third, ... has one.
+_STEP = 0.16  # inches of the width, for each cut point
+_HEIGHT = 2.3  # inches, without names
+_LETTER = 0.05  # inches of the height, for each letter of the longest name
+# Points below the axes.
+_MARK_AT = 4.5  # the middle of the mark of a kind
+_NAMES_AT = 9  # the beginning of names
+# The least distance of names, in inches: of many cut points, only every second, third, ... has one.
 _BETWEEN = 0.14
-# What the legend calls each kind, in its order.
+# The labels of kinds, in the order of the legend.
 LABELS = {
     "stem": "stem",
     "conv": "conv",
@@ -33,8 +33,8 @@ LABELS = {
 }
 
 
-def plot(blocks: pd.DataFrame, label: str) -> Figure:
-    """Draw the multiply-adds that lead to each cut point, its kind, its stage and its size."""
+def plot_cut_points(blocks: pd.DataFrame, label: str) -> Figure:
+    """Draw each cut point: the multiply-adds since the previous one, its kind, stage and size."""
     points = blocks.sort_values("index").reset_index(drop=True)
     width = min(max(width_of(1), _STEP * len(points) + 1), page_width())
     height = _HEIGHT + _LETTER * points["name"].str.len().max()
@@ -44,7 +44,7 @@ def plot(blocks: pd.DataFrame, label: str) -> Figure:
     colors = [KIND_COLORS[kind] for kind in kinds]
     bars.bar(points.index, points["operations"] / 1e6, width=0.8, color=colors, **KIND_EDGE)
     bars.set_xlim(-0.6, len(points) - 0.4)
-    # In points, so that no name lies over them, however high the axes are.
+    # Offset the marks in points, so that names never cover them, whatever the height of the axes.
     below = offset_copy(bars.get_xaxis_transform(), figure, y=-_MARK_AT, units="points")
     for place, color in enumerate(colors):
         bars.plot(place, 0, **KIND_MARK, color=color, transform=below)
@@ -67,13 +67,13 @@ def plot(blocks: pd.DataFrame, label: str) -> Figure:
 
 
 def kinds_of(points: pd.DataFrame) -> list[str]:
-    """Return what each cut point is: a block that shrinks the map subsamples, as in depth bands."""
+    """Return the kind of each cut point; a block that shrinks the map subsamples, unless an MSA."""
     shrinks = subsamples(points) & (points["kind"] != "msa")
     return points["kind"].mask(shrinks, "subsampling").tolist()
 
 
 def _mark_stages(bars: Axes, points: pd.DataFrame) -> None:
-    """Write above the bars how large the maps of each stage are, with a line between stages."""
+    """Write the size of the maps of each stage above the bars, and draw a line between stages."""
     for stage, members in points.groupby("stage", sort=False):
         first, last = members.index[[0, -1]]
         channels, height, width = members.loc[last, ["channels", "height", "width"]]

@@ -1,4 +1,4 @@
-"""All that is known of a network on one page: values by depth under each other, and verdicts."""
+"""A page about one network: panels of values by depth, one below the other, and verdicts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -13,29 +13,36 @@ from matplotlib.patches import Patch
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import GRAY, KIND_COLORS, KIND_EDGE, VERDICT_LOOKS
 from vitscope.drawing.network import LABELS, kinds_of
-from vitscope.drawing.verdicts import Mark, Said, height_of, write_claims
+from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_claims
 
-# Inches: the page, the strip of blocks, a panel, labels at the edges, and from the edge of panels
-# to the claims, which stand in two columns.
-_WIDTH, _STRIP, _PANEL, _EDGES, _LEFT = 5.5, 0.16, 0.95, 0.7, -0.4
-# Letters of a claim in a line, and of a label; points of labels.
-_LETTERS, _LETTERS_OF_LABEL, _SMALL = 50, 16, 6.5
+# Inches.
+_WIDTH = 5.5  # the page
+_STRIP = 0.16  # the strip of blocks
+_PANEL = 0.95
+_EDGES = 0.7  # labels at the edges
+_LEFT = -0.4  # from the edge of panels to the first of two columns of claims
+
+_LETTERS = 50  # in a line of a claim
+_LETTERS_OF_LABEL = 16  # in a line of a label
+_SMALL = 6.5  # the size of labels in points
 
 # Draws a kind of figure of the network in axes.
 Draw = Callable[[Axes], object]
 
 
-def plot(label: str, blocks: pd.DataFrame, panels: Sequence[Draw], claims: pd.DataFrame) -> Figure:
+def plot_network_page(
+    label: str, blocks: pd.DataFrame, panels: Sequence[Draw], claims: pd.DataFrame
+) -> Figure:
     """Draw the strip of the blocks, a panel for each kind of figure, and the verdicts."""
-    found = _verdicts(claims)
+    found = _verdicts_of_network(claims)
     half = -(-len(found) // 2)
     columns = found[:half], found[half:]
-    rows = [_STRIP, *[_PANEL] * len(panels), max(map(height_of, columns))]
+    rows = [_STRIP, *[_PANEL] * len(panels), max(map(height_of_claims, columns))]
     figure = Figure(figsize=(_WIDTH, sum(rows) + _EDGES))
     strip, *below, verdicts = figure.subplots(len(rows), 1, height_ratios=rows)
     points = blocks.sort_values("index", ignore_index=True)
     legend = Legend()
-    _draw_strip(strip, points, legend)
+    _draw_strip_of_blocks(strip, points, legend)
     strip.set_title(label)
     for axes, draw in zip(below, panels, strict=True):
         draw(axes)
@@ -57,7 +64,7 @@ def plot(label: str, blocks: pd.DataFrame, panels: Sequence[Draw], claims: pd.Da
     return figure
 
 
-def _draw_strip(axes: Axes, points: pd.DataFrame, legend: Legend) -> None:
+def _draw_strip_of_blocks(axes: Axes, points: pd.DataFrame, legend: Legend) -> None:
     kinds, ends = kinds_of(points)[1:], points["depth"].tolist()
     for kind, (start, end) in zip(kinds, pairwise(ends), strict=True):
         axes.barh(0, end - start, left=start, height=1, color=KIND_COLORS[kind], **KIND_EDGE)
@@ -68,15 +75,15 @@ def _draw_strip(axes: Axes, points: pd.DataFrame, legend: Legend) -> None:
     axes.set_ylabel("blocks", rotation=0, ha="right", va="center", color=GRAY)
 
 
-def _verdicts(claims: pd.DataFrame) -> list[Said]:
+def _verdicts_of_network(claims: pd.DataFrame) -> list[Said]:
     known = claims[claims["holds"].isin([*VERDICT_LOOKS])]
     return [
-        ([Mark(row["holds"], "")], wrap(f"{row['statement']}{_counted(row)}", _LETTERS))
+        ([Mark(row["holds"], "")], wrap(f"{row['statement']}{_say_how_many(row)}", _LETTERS))
         for row in known.to_dict("records")
     ]
 
 
-def _counted(row: Mapping[Any, Any]) -> str:
+def _say_how_many(row: Mapping[Any, Any]) -> str:
     if pd.isna(row["measured_total"]):
         return ""
     return f" ({row['measured_count']:.0f} of {row['measured_total']:.0f})"

@@ -1,6 +1,6 @@
-"""Pictures, and maps that lie over them: panels without axes, as wide as they are high.
+"""Square panels without axes, which show pictures, and maps over pictures.
 
-Each position of a map is drawn as the cell that it is: smooth ones show spots that are not there.
+Each position of a map is drawn as a cell: a smoothed map would show spots that are not there.
 """
 
 import io
@@ -30,32 +30,38 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.files.images import Pixels, as_picture, as_pixels
 
-# Inches: the title above a group, its colour bar, the largest panel, and the least panel and the
-# least group with another group beside it; and around each panel.
-_TITLE, _BAR, _LARGEST, _LEAST, _LEAST_GROUP = 0.32, 0.5, 1.5, 0.4, 2.45
-_AROUND = 0.015
-# Inches: the least of a colour bar with a label, a letter of it, a character above a picture, and a
-# line of text above a row of panels.
-_LABELLED, _LETTER, _CHARACTER, _LINE = 0.6, 0.065, 0.045, 0.12
-# Inches of a colour bar below all groups, with its numbers and its label; and where it is in them.
-_STRIP, _BAR_BELOW = 0.5, (0.3, 0.7, 0.4, 0.2)
+# Inches.
+_TITLE = 0.32  # the title above a group
+_BAR = 0.5  # the colour bar of a group
+_LARGEST = 1.5  # the largest panel
+_LEAST = 0.4  # the smallest panel in a group beside another group
+_LEAST_GROUP = 2.45  # the smallest group beside another group
+_AROUND = 0.015  # the space around each panel
+_LABELLED = 0.6  # the shortest colour bar with a label
+_LETTER = 0.065  # a letter of that label
+_CHARACTER = 0.045  # a character above a picture
+_LINE = 0.12  # a line of text above a row of panels
+_STRIP = 0.5  # a colour bar below all groups, with its numbers and its label
+
+# Where that colour bar is, in shares of its strip: left, bottom, width and height.
+_BAR_BELOW = (0.3, 0.7, 0.4, 0.2)
 
 
 def read_picture(picture: bytes) -> Pixels:
-    """Return the pixels of a picture in a table."""
+    """Return the pixels of a picture that a table holds as the bytes of a file."""
     return as_pixels(Image.open(io.BytesIO(picture)))
 
 
 @dataclass(frozen=True)
 class Groups:
-    """A figure of groups of panels: for each a part of the figure, and a grid of axes."""
+    """A figure of groups of panels; each group has a part of the figure, and a grid of axes."""
 
     figure: Figure
     parts: list[SubFigure]
     grids: list[Array]
     # The side of a panel in inches.
     side: float
-    # Below all groups, where they share the scale of their colours.
+    # The place of the colour bar below all groups, if they share one.
     strip: SubFigure | None = None
 
     def titles(self, titles: Sequence[str]) -> None:
@@ -64,7 +70,7 @@ class Groups:
             part.suptitle(title, x=0.002, ha="left")
 
     def bars(self, scales: Sequence[Normalize], label: str, unit: str = "") -> None:
-        """Put the scale of each group's colours to its right, with a label where there is room."""
+        """Add a colour bar to the right of each group, with a label where there is room."""
         for part, grid, scale in zip(self.parts, self.grids, scales, strict=True):
             axes = [each for each in grid.ravel() if each in part.axes]
             colors = ScalarMappable(scale, MAP_COLORS)
@@ -78,7 +84,7 @@ class Groups:
             bar.update_ticks()
 
     def bar(self, scale: Normalize, label: str, over: bool = False) -> None:
-        """Put the scale of the colours of all groups below them; `over` a picture, or alone."""
+        """Add one colour bar below all groups; `over` says that maps lie over pictures."""
         assert self.strip is not None, "groups have a bar each"
         axes = self.strip.add_axes(_BAR_BELOW)
         colors = ScalarMappable(scale, colors_over() if over else MAP_COLORS)
@@ -86,18 +92,18 @@ class Groups:
         axes.set_facecolor(GRAY)
 
 
-def _lines_of(columns: Sequence[int], bar: float) -> tuple[list[list[int]], float]:
-    """Return which groups, of so many columns, stand side by side, and the side of a panel."""
+def _arrange_groups(columns: Sequence[int], bar: float) -> tuple[list[list[int]], float]:
+    """Return which groups stand side by side, by their columns, and the side of a panel."""
 
-    def side_of(line: Sequence[int]) -> float:
+    def side_of_panels(line: Sequence[int]) -> float:
         room = page_width() - bar * len(line)
         return min(room / sum(columns[group] for group in line), _LARGEST)
 
-    side = side_of([columns.index(max(columns))])
+    side = side_of_panels([columns.index(max(columns))])
     lines: list[list[int]] = []
     for group, _ in enumerate(columns):
         beside = [*lines[-1], group] if lines else []
-        smaller = min(side, side_of(beside)) if beside else 0
+        smaller = min(side, side_of_panels(beside)) if beside else 0
         least = min(columns[each] for each in beside) * smaller + bar if beside else 0
         if smaller >= _LEAST and least >= text_scale() * _LEAST_GROUP:
             lines[-1], side = beside, smaller
@@ -111,17 +117,17 @@ def groups_of_panels(
 ) -> Groups:
     """Return groups of square panels without axes, side by side where they are narrow.
 
-    `shapes` are the rows and columns of each. There is room for so many lines of `text` above each
-    panel, and for colour bars: one for each group or, of `one_scale`, one below all.
+    `shapes` are the rows and columns of each group; `text` is the number of lines above each panel.
+    Each group has room for a colour bar or, with `one_scale`, there is room for one below all.
     """
     if find_given_axes(sum(rows * columns for rows, columns in shapes)) is not None:
         raise VitscopeError("This figure is laid out as a whole: leave ax out.")
     bar, below = (0, text_scale() * _STRIP) if one_scale else (text_scale() * _BAR, 0)
-    lines, side = _lines_of([columns for _, columns in shapes], bar)
+    lines, side = _arrange_groups([columns for _, columns in shapes], bar)
     row = side + text * text_scale() * _LINE
     most = [max(shapes[group][0] for group in line) for line in lines]
     heights = [rows * row + text_scale() * _TITLE for rows in most] + [below] * one_scale
-    # Where groups end, from the left: at one of the lines of a grid of uneven columns.
+    # The right edges of groups, in inches: the columns of the grid end there.
     ends = [np.cumsum([side * shapes[group][1] + bar for group in line]) for line in lines]
     edges = np.unique(np.concatenate([[0.0], *ends]).round(4))
     figure = Figure(figsize=(min(edges[-1], page_width()), sum(heights)))
@@ -145,7 +151,7 @@ def groups_of_panels(
 
 
 def colors_over() -> Colormap:
-    """Return the colours of a map over a picture: the higher a value, the more it covers."""
+    """Return the colour map of maps over pictures: the higher a value, the more it covers."""
     shades = matplotlib.colormaps[MAP_COLORS](np.linspace(0, 1, 256))
     shades[:, 3] = np.linspace(0, MOST_OPAQUE, len(shades))
     return ListedColormap(shades)
@@ -153,13 +159,13 @@ def colors_over() -> Colormap:
 
 def draw_picture(axes: Axes, pixels: Pixels) -> None:
     grey = pixels.shape[2] == 1
-    # Grey goes from black to white, whatever a picture has of it.
+    # Fix the scale of grey: else matplotlib would stretch it to the values of the picture.
     how: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 255} if grey else {}
     axes.imshow(pixels[..., 0] if grey else pixels, **how)
 
 
 def name_picture(axes: Axes, row: pd.Series, side: float) -> None:
-    """Write what a network takes a picture for above it, cut to its `side` in inches."""
+    """Write the predicted class above a picture, cut to the picture's `side` in inches."""
     if pd.notna(row["class_name"]):
         fit = int(side / _CHARACTER / text_scale())
         name, share = row["class_name"], 100 * row["confidence"]
@@ -170,14 +176,14 @@ def name_picture(axes: Axes, row: pd.Series, side: float) -> None:
         axes.set_title(text, fontsize="small", pad=2, x=0, ha="left")
 
 
-def smooth(values: Array, size: tuple[int, int]) -> Array:
-    """Return a map of another width and height, interpolated between its cells (bilinear)."""
+def resize_bilinear(values: Array, size: tuple[int, int]) -> Array:
+    """Resize a map to a width and a height, by bilinear interpolation between its cells."""
     plane = Image.fromarray(np.asarray(values, np.float32))
     return np.asarray(plane.resize(size, Image.Resampling.BILINEAR), np.float64)
 
 
 def draw_product(axes: Axes, values: npt.ArrayLike, grid: tuple[int, int], pixels: Pixels) -> None:
-    """Draw a picture that is as bright as a map of values from 0 to 1 is there."""
+    """Draw a picture, each pixel multiplied by the value of a map there, from 0 to 1."""
     height, width = pixels.shape[:2]
     plane = Image.fromarray(np.reshape(values, grid).astype(np.float32))
     bright = np.asarray(plane.resize((width, height), Image.Resampling.NEAREST))[..., None]
@@ -192,10 +198,10 @@ def draw_map(
     size: tuple[int, int],
     over: Pixels | None = None,
 ) -> AxesImage:
-    """Draw a map as large as its picture, of `size` pixels, or over that picture in grey."""
+    """Draw a map in the `size` of its picture (height, width), or over that picture in grey."""
     height, width = size
     if over is not None:
-        # Without its colours, which those of the map would mix with.
+        # Make the picture grey: its colours would mix with those of the map.
         draw_picture(axes, as_pixels(as_picture(over).convert("L")))
     colors = MAP_COLORS if over is None else colors_over()
     how: dict[str, Any] = {"extent": (-0.5, width - 0.5, height - 0.5, -0.5), "norm": scale}

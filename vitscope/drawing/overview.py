@@ -1,4 +1,4 @@
-"""The figures of the paper on one page: what is published above what is measured, and verdicts."""
+"""The figures of the paper on one page: published curves above measured ones, and verdicts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
@@ -9,21 +9,26 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vitscope.claims.counting import once_per_recipe
-from vitscope.drawing.axes import ticks
+from vitscope.drawing.axes import tick_locator
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import VERDICT_LOOKS, Look, looks_of
 from vitscope.drawing.panels import page_width
-from vitscope.drawing.verdicts import Mark, Said, height_of, write_claims
+from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_claims
 
 # Draws the points of one model, measured or published.
 Sketch = Callable[[Axes, pd.DataFrame, Look], None]
 
-# Inches: a figure beside others, the height of a panel, its labels, the legend, and from the edge
-# of a panel to its claims.
-_COLUMN, _PANEL, _LABELS, _LEGEND, _LEFT = 1.375, 0.8, 0.24, 0.3, -0.2
-# Points; letters of a claim in an inch, and as many as a mark takes of a line.
-_SMALL, _LETTERS, _LETTERS_OF_MARK = 6, 19.7, 4
+# Inches.
+_COLUMN = 1.375  # a figure beside others
+_PANEL = 0.8  # the height of a panel
+_LABELS = 0.24  # the labels of a panel
+_LEGEND = 0.3
+_LEFT = -0.2  # from the edge of a panel to its claims
+
+_SMALL = 6  # the size of text in points
+_LETTERS = 19.7  # in an inch of a claim
+_LETTERS_OF_MARK = 4  # that fit in the place of a mark
 
 
 class Shown(NamedTuple):
@@ -36,13 +41,13 @@ class Shown(NamedTuple):
     table: pd.DataFrame | None
 
 
-def plot(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figure:
+def plot_overview(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figure:
     """Draw a column for each figure; `claims` are None where nothing is measured."""
     across = max(1, int(page_width() / _COLUMN))
     letters = int(_LETTERS * page_width() / across)
     bands = [figures[at : at + across] for at in range(0, len(figures), across)]
-    said = [[_verdicts(each.name, claims, letters) for each in band] for band in bands]
-    texts = [max(map(height_of, band)) for band in said]
+    said = [[_verdicts_on_figure(each.name, claims, letters) for each in band] for band in bands]
+    texts = [max(map(height_of_claims, band)) for band in said]
     panels = 1 + (claims is not None)
     rows = [height for text in texts for height in (*[_PANEL] * panels, text)]
     height = sum(rows) + _LABELS * panels * len(bands) + _LEGEND
@@ -53,22 +58,22 @@ def plot(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figure:
         for column, (shown, verdicts) in enumerate(zip(band, found, strict=True)):
             first = place * (panels + 1)
             axes = [figure.add_subplot(grid[first + row, column]) for row in range(panels)]
-            _draw(axes, shown, named, column)
+            _draw_published_and_measured(axes, shown, named, column)
             text = figure.add_subplot(grid[first + panels, column])
             text.set_axis_off()
             write_claims(text, verdicts, _LEFT)
     legend = Legend()
     for look, labels in named.items():
-        # Variants of a family look alike in figures that have one of them.
+        # Models in different figures may have the same look, and then share an entry.
         legend.add_line(" or ".join(labels), look.curve)
     legend.draw(figure)
     return figure
 
 
-def _draw(
+def _draw_published_and_measured(
     panels: Sequence[Axes], shown: Shown, named: dict[Look, dict[str, None]], column: int
 ) -> None:
-    """Draw what is published of a figure above what is measured; add to `named` looks of models."""
+    """Draw a figure's published curves above its measured ones; add looks of models to `named`."""
     upper, *lower = panels
     for member, look in zip(shown.members, looks_of(shown.members), strict=True):
         if member.model in shown.published:
@@ -79,14 +84,14 @@ def _draw(
     upper.set_title(f"{shown.name}\n{upper.get_ylabel()}", fontsize=_SMALL + 1)
     for axes, side in zip(panels, ("published", "measured"), strict=False):
         axes.set_ylabel(side if column == 0 else "")
-        axes.yaxis.set_major_locator(ticks())
+        axes.yaxis.set_major_locator(tick_locator())
         axes.tick_params(labelsize=_SMALL)
         axes.xaxis.label.set_fontsize(_SMALL + 0.5)
     if lower:
         upper.set_xlabel("")
 
 
-def _verdicts(name: str, claims: pd.DataFrame | None, letters: int) -> list[Said]:
+def _verdicts_on_figure(name: str, claims: pd.DataFrame | None, letters: int) -> list[Said]:
     if claims is None:
         return []
     of_figure = claims[claims["figure"] == name]

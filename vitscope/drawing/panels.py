@@ -1,4 +1,4 @@
-"""The panels of a figure, one for each model: where they stand, titles, bands, legend, labels."""
+"""The panels of a figure, one for each model: their layout, titles, bands, legend and labels."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -16,26 +16,36 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from vitscope.claims.points import Published, bands
-from vitscope.drawing.axes import axes_of_published, has_axis_behind, say_if_empty, ticks
-from vitscope.drawing.figure import Member, rows_of, within
+from vitscope.drawing.axes import axes_of_published, has_axis_behind, say_if_empty, tick_locator
+from vitscope.drawing.figure import Member, rows_of, with_variable
 from vitscope.drawing.legends import INTERVAL, Legend, published_label
 from vitscope.drawing.looks import BANDS, GRAY, INTERVAL_ALPHA, Look, look_of, looks_of, text_scale
 from vitscope.errors import VitscopeError
 
-# Inches: a figure of one panel, and a panel beside others at least, also one that is square.
-_ONE, _LEAST, LEAST_SQUARE = 3.25, 1.6, 1.8
-# Letters of a title and of a label in an inch of the width of a panel with its labels; of a title
-# that has a note beside it; and inches of the width that such notes, and labels to the left, take,
-# a colour bar, and an axis behind.
-_LETTERS, _LETTERS_OF_TITLE, _AROUND_TITLE, _BAR, _BEHIND = 13, 16, 1.1, 0.7, 0.5
-# A note above the right corner of a panel, and points from the panel to a title over it.
+# Widths in inches.
+_ONE = 3.25  # a figure of one panel
+_LEAST = 1.6  # the narrowest panel beside others
+LEAST_SQUARE = 1.8  # the narrowest square panel beside others
+_AROUND_TITLE = 1.1  # a note beside a title, with the labels to the left of the panel
+_BAR = 0.7  # a colour bar
+_BEHIND = 0.5  # a second y axis
+
+# Letters in an inch of the width of a panel with its labels.
+_LETTERS = 13  # of a title or a label
+_LETTERS_OF_TITLE = 16  # of a title with a note beside it
+
+# A note above the right corner of a panel.
 _NOTE: dict[str, Any] = {"xytext": (0, 2), "textcoords": "offset points", "ha": "right"}
 _NOTE |= {"xycoords": "axes fraction", "fontsize": "x-small", "color": GRAY}
-_OVER_NOTE = 9
+_OVER_NOTE = 9  # points between a panel and a title above its note
+
+# Heights in inches.
 _ROW_HEIGHT = 1.8
 _LEGEND_HEIGHT = 0.2
-_ROWS_AXES_HEIGHT, _HEIGHT_WITH_STRIP = 0.75, 2.3
+_ROWS_AXES_HEIGHT = 0.75  # the x axis and the title of a panel with a row for each label
+_HEIGHT_WITH_STRIP = 2.3
 _NOTE_HEIGHT = 0.11
+
 _given: ContextVar[Axes | None] = ContextVar("axes that are drawn in", default=None)
 # Whether panels of one quantity have one scale.
 Scales = Literal["shared", "own"]
@@ -43,7 +53,7 @@ _scales: ContextVar[Scales | None] = ContextVar("what is said of scales")
 
 
 def page_width() -> float:
-    """Return the width of a figure that fills the page, in inches, as the style has it."""
+    """Return the width of a figure that fills the page, in inches; the style sets it."""
     return float(matplotlib.rcParams["figure.figsize"][0])
 
 
@@ -52,14 +62,14 @@ def width_of(count: int) -> float:
 
 
 def columns_of(count: int, least: float = _LEAST) -> int:
-    """Return how many panels stand side by side: as many as the page has room for, in even rows."""
+    """Return how many panels stand side by side: what fits on the page, in rows of equal length."""
     most = max(1, int(page_width() / least / text_scale()))
     return ceil(count / ceil(count / most))
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Where a model is drawn: axes, look, its rows, and published points, whose axes are `back`."""
+    """The panel of a model: axes, look, rows, and published points, which are drawn in `back`."""
 
     axes: Axes
     look: Look
@@ -69,7 +79,7 @@ class Panel:
     back: Axes | None = None
 
     def behind(self, label: str) -> Axes:
-        """Return where published points are drawn: on an axis behind if of another model."""
+        """Return the axes for published points: a second y axis if they are of another model."""
         return axes_of_published(self.axes, label, self.theirs)
 
     def draw_bands(self, points: pd.DataFrame, behind: Axes | None = None) -> None:
@@ -90,11 +100,11 @@ class Panel:
             self.legend.add_shade(INTERVAL, color, INTERVAL_ALPHA)
 
     def draw_curve(self, x: pd.Series, y: pd.Series, **style: Any) -> None:
-        """Draw a curve in front, with markers that are whole at the edge of the panel, too."""
+        """Draw a curve in front, without clipping its markers at the edge of the panel."""
         self.axes.plot(x, y, **{"clip_on": False, "zorder": 3, **(style or self.look.line)})
 
     def name_published(self, theirs: Published) -> None:
-        """Tell published points, which no line joins, from measured ones in the legend."""
+        """Name measured and published points in the legend, both as markers without a line."""
         self.legend.add_marker("measured", self.look.line, self.look)
         self.legend.add_marker(published_label([theirs]), self.look.hollow, self.look)
 
@@ -103,7 +113,7 @@ class Panel:
 class Panels:
     """A figure and its axes, one for each model; those at an outer edge carry the labels.
 
-    It is not `whole` where axes of another figure are drawn in; panels below others have no title.
+    The figure is not `whole` if the caller gave the axes; panels below others are not `titled`.
     """
 
     figure: Figure
@@ -131,7 +141,7 @@ class Panels:
     def of_models_together(
         self, members: Sequence[Member], table: pd.DataFrame, order: Sequence[str]
     ) -> Iterator[Panel]:
-        """Yield the first panel for each model, in looks that tell models apart."""
+        """Yield the first panel once for each model, with looks that tell models apart."""
         for member, look in zip(members, looks_of(members), strict=True):
             yield Panel(self.axes[0], look, self.legend, rows_of(table, member.model, order))
 
@@ -140,7 +150,7 @@ class Panels:
         if not self.whole:
             self.legend.draw(self.figure, inside=self.axes[0])
         elif len(self.axes) % self.columns:
-            # A panel of the row above, and one to the left, tell where the first free place is.
+            # The first free place is below `above`, and to the right of `left`.
             above, left = self.axes[-self.columns], self.axes[-1]
             self.legend.draw(self.figure, free=(above, left))
         else:
@@ -150,8 +160,9 @@ class Panels:
     def label(self, x: str, y: str, scales: Scales | None = None) -> None:
         """Label the x axis below each column and the y axis left of each row, and set scales.
 
-        A panel has its own label where that of an axis behind stands to the left. Draw before:
-        panels without values say so. `scales` says what is usual for panels of one quantity.
+        A panel also has its own y label if a second y axis separates it from the panel on its left.
+        Call this after drawing, since panels without values then say so. `scales` is the default
+        for panels of one quantity.
         """
         for axes in self.axes:
             say_if_empty(axes)
@@ -186,7 +197,7 @@ class Panels:
         return True
 
     def _say_own_scales(self, shown: Sequence[Axes]) -> None:
-        """Write above panels that each has its own scale, below their titles if these are long."""
+        """Write above each panel that it has its own scale; raise long titles above this note."""
         bars = [axes for axes in self.figure.axes if axes.get_label() == "<colorbar>"]
         room = (self.figure.get_figwidth() - _BAR * bool(bars)) / self.columns - _AROUND_TITLE
         room = room / text_scale() - _BEHIND * any(map(has_axis_behind, shown))
@@ -197,7 +208,7 @@ class Panels:
             axes.annotate("own scale", (1, 1), **_NOTE)
 
     def in_lines(self, text: str) -> str:
-        """Break a title or a label into lines that are no longer than a panel is wide."""
+        """Wrap a title or a label to the width of a panel."""
         inches = self.figure.get_figwidth() / self.columns if self.whole else _ONE
         return fill(text, int(_LETTERS * inches / text_scale()), break_long_words=False)
 
@@ -206,7 +217,7 @@ class Panels:
             self.figure.suptitle(note)
 
     def resize(self, width: float | None = None, height: float | None = None) -> None:
-        """Give the figure another size, in inches, if it is no other's."""
+        """Resize the figure, in inches, unless its axes belong to a figure that the caller gave."""
         if self.whole and width is not None:
             self.figure.set_figwidth(width)
         if self.whole and height is not None:
@@ -214,17 +225,17 @@ class Panels:
 
 
 def drawing_in(axes: Axes | None) -> AbstractContextManager[None]:
-    """Let the one panel of a figure be these axes, whose figure keeps its size; None makes new."""
-    return within(_given, axes)
+    """Draw figures of one panel in these axes, whose figure keeps its size; None makes new axes."""
+    return with_variable(_given, axes)
 
 
-def scaled(scales: Scales | None) -> AbstractContextManager[None]:
-    """Let panels of one quantity share their scale or not; None leaves it to each quantity."""
-    return within(_scales, scales)
+def with_scales(scales: Scales | None) -> AbstractContextManager[None]:
+    """Set whether panels of one quantity share a scale; None leaves it to each quantity."""
+    return with_variable(_scales, scales)
 
 
 def find_given_axes(count: int) -> Axes | None:
-    """Return the axes that a figure of so many panels is to be drawn in, if any are given."""
+    """Return the axes that the caller gave for a figure of `count` panels, or None."""
     axes = _given.get()
     if axes is not None and count != 1:
         raise VitscopeError(
@@ -235,16 +246,16 @@ def find_given_axes(count: int) -> Axes | None:
 
 
 def make_panels(count: int, least: float = _LEAST) -> Panels:
-    """Return a figure with `count` panels, each at least so many inches wide."""
+    """Return a figure with `count` panels, each at least `least` inches wide."""
     axes = find_given_axes(count)
     if axes is not None:
-        axes.yaxis.set_major_locator(ticks())
+        axes.yaxis.set_major_locator(tick_locator())
         return Panels(axes.figure.figure, [axes], 1, whole=False)
     return stack_panels(count, 1, least)[0]
 
 
 def stack_panels(count: int, rows: int, least: float = _LEAST) -> list[Panels]:
-    """Return `rows` kinds of panels, one over the other, `count` of each, in groups that fit."""
+    """Return `rows` rows of `count` panels; rows too wide for the page are split into groups."""
     if find_given_axes(count * rows):
         return [make_panels(1)]
     columns = columns_of(count, least)
@@ -258,13 +269,13 @@ def stack_panels(count: int, rows: int, least: float = _LEAST) -> list[Panels]:
         for axes in unused:
             axes.remove()
         for axes in used:
-            axes.yaxis.set_major_locator(ticks())
+            axes.yaxis.set_major_locator(tick_locator())
         stacked.append(Panels(figure, [*used], columns, legend=legend, titled=row == 0))
     return stacked
 
 
 def make_panels_with_strips(count: int) -> tuple[Panels, Panels]:
-    """Return panels, and as many flat strips, each below one of the first."""
+    """Return `count` panels, and `count` flat strips, one below each panel."""
     diagrams = make_panels(count)
     figure, columns = diagrams.figure, diagrams.columns
     rows = ceil(count / columns)
@@ -300,7 +311,7 @@ def make_row_panels(
 def make_square_panels(
     count: int, bar_width: float, text_height: float, above: float = 0, least: float = LEAST_SQUARE
 ) -> Panels:
-    """Return panels in a figure as high as squares, bars and text need it; all sizes in inches."""
+    """Return square panels, in a figure of the height that they and their texts need (inches)."""
     square = make_panels(count, least)
     if not square.whole:
         return square
@@ -312,7 +323,7 @@ def make_square_panels(
 
 
 def write_above(figure: Figure, note: str) -> None:
-    """Write a note at the upper right of a figure, which grows for it, unless axes were given."""
+    """Write a note at the upper right of a figure, and make room for it, unless axes were given."""
     layout = figure.get_layout_engine()
     if not note or _given.get() is not None or not isinstance(layout, ConstrainedLayoutEngine):
         return

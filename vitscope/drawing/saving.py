@@ -16,13 +16,13 @@ from matplotlib.text import Text
 from matplotlib.ticker import LogFormatterMathtext
 
 from vitscope import __version__
-from vitscope.drawing.looks import palette
+from vitscope.drawing.looks import with_palette
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.whole import atomic_path
 
-# Points: no text of a figure is smaller; and how large is what has raised numbers in it, which
-# matplotlib draws at 0.7 of its size.
+# The smallest text of a figure, in points.
 SMALLEST = 5.0
+# The smallest labels with exponents, which matplotlib draws at 0.7 of the size of the label.
 _WITH_RAISED = SMALLEST / 0.7
 _SIZES = (
     "font.size",
@@ -33,19 +33,22 @@ _SIZES = (
     "xtick.labelsize",
     "ytick.labelsize",
 )
-# What keeps labels of ticks from touching in a corner.
+# Distances that keep the tick labels of two axes apart in the corner where the axes meet.
 _TICKS = ("xtick.major.pad", "ytick.major.pad", "xtick.major.size", "ytick.major.size")
 
 
 @contextmanager
 def style(path: Path | str, own: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Draw and save with the style file, a study's `own` keys, and nothing of this machine."""
+    """Draw and save with a style file and a study's `own` keys, and no settings of this machine."""
     if not Path(path).is_file():
         raise VitscopeError(
             f"There is no style file {path}: restore vitscope/drawing/style.mplstyle."
         )
     own, rules = own or {}, cast("dict[str, Any]", matplotlib.rcParams)
-    with matplotlib.style.context(str(path), after_reset=True), palette(own.get("palette", {})):
+    with (
+        matplotlib.style.context(str(path), after_reset=True),
+        with_palette(own.get("palette", {})),
+    ):
         if "width" in own:
             rules["figure.figsize"] = own["width"], rules["figure.figsize"][1]
         if "font_size" in own:
@@ -68,25 +71,26 @@ def check_font(where: str, name: str) -> None:
         )
 
 
-# Readers show these keys and none that one makes up: of all facts, and of the date, left out.
+# By format, the key that holds all facts, and the key of the date, which is left out. Viewers show
+# no other keys.
 _KEYS = {"pdf": ("Subject", "CreationDate"), "svg": ("Description", "Date")}
 FORMATS = (*_KEYS, "png")
 
 
-def _metadata(suffix: str, title: str, facts: Mapping[str, str]) -> dict[str, Any]:
+def _metadata_of_file(suffix: str, title: str, facts: Mapping[str, str]) -> dict[str, Any]:
     maker = f"vitscope {__version__}"
     if suffix in _KEYS:
         about, date = _KEYS[suffix]
         said = "; ".join(f"{key}: {value}" for key, value in facts.items())
         return {"Title": title, about: said, "Creator": maker, date: None}
-    # The keys of a PNG, other than its values, are short and in Latin-1.
+    # The keys of a PNG have at most 79 characters, in Latin-1; its values may be any text.
     keys = [key.encode("latin-1", "backslashreplace").decode("latin-1")[:79] for key in facts]
     entries = dict(zip(keys, facts.values(), strict=True))
     return {"Title": title, **entries, "Software": maker}
 
 
 def enlarge_small(figure: Figure) -> None:
-    """Let no text be too small to read, nor the powers of ten along an axis."""
+    """Enlarge text that is too small to read, and the powers of ten along an axis."""
     for axis in figure.findobj(Axis):
         size = axis.get_tick_params().get("labelsize", 0)
         if isinstance(axis.get_major_formatter(), LogFormatterMathtext):
@@ -95,8 +99,8 @@ def enlarge_small(figure: Figure) -> None:
         text.set_fontsize(max(text.get_fontsize(), SMALLEST))
 
 
-def _lay_out(figure: Figure) -> None:
-    """Lay a figure out once for all formats, as the finest needs it: letters have whole dots."""
+def _lay_out_figure(figure: Figure) -> None:
+    """Lay out a figure once for all formats, at the dpi of files: letters take whole dots."""
     enlarge_small(figure)
     if figure.get_layout_engine() is not None:
         shown = figure.dpi
@@ -109,21 +113,21 @@ def _lay_out(figure: Figure) -> None:
 def save(
     figure: Figure, path: Path | str, title: str, facts: Mapping[str, str], shows: str = ""
 ) -> None:
-    """Save a figure as pdf, svg or png, with what it was made from and what it `shows`.
+    """Save a figure as pdf, svg or png, with the `facts` of its origin and what it `shows`.
 
     The same figure gives the same bytes: neither a date nor a path goes into the file.
     """
     suffix = Path(path).suffix.removeprefix(".")
     if suffix not in FORMATS:
         raise VitscopeError(f"Cannot save {path}: a figure is one of {', '.join(FORMATS)}.")
-    # In memory first: where the disk is full, matplotlib ends in an error of its own.
+    # Draw in memory first: on a full disk, matplotlib would end with an error of its own.
     drawn = BytesIO()
     with warnings.catch_warnings():
-        # Else matplotlib says so in passing, and puts panels and text over each other.
+        # Turn this warning into an error: matplotlib would let panels and text overlap.
         warnings.filterwarnings("error", ".*layout not applied", UserWarning)
         try:
-            _lay_out(figure)
-            figure.savefig(drawn, format=suffix, metadata=_metadata(suffix, title, facts))
+            _lay_out_figure(figure)
+            figure.savefig(drawn, format=suffix, metadata=_metadata_of_file(suffix, title, facts))
         except UserWarning as error:
             width, height = figure.get_size_inches()
             raise VitscopeError(

@@ -1,4 +1,4 @@
-"""Maps of how similar cut points are: the cells, and what lies between cut points on both axes."""
+"""Maps of the similarity of cut points: their cells, and marks of blocks and stages beside them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,19 +22,20 @@ from vitscope.files.arrays import Array
 
 _TICKS = (0, 0.5, 1)
 
-# Points: the middle of the marks outside of a panel, their width, and where labels begin.
-_MARKS_AT, _MARKS_WIDTH, _LABELS_AT = 3.2, 3.4, 6.5
+# Points outside of a panel.
+_MARKS_AT = 3.2  # the middle of the marks
+_MARKS_WIDTH = 3.4
+_LABELS_AT = 6.5  # the beginning of labels
 
-# Inches: the width of the colour bar; by how much a panel is higher than wide, with its title and
-# labels; and the width of the names of stages beside a panel.
+# Inches.
 _BAR_WIDTH = 0.55
-_TEXT_HEIGHT = 0.2
-_NAMES_WIDTH = 0.2
+_TEXT_HEIGHT = 0.2  # by how much a panel with its title and labels is higher than wide
+_NAMES_WIDTH = 0.2  # the names of stages beside a panel
 
 
 @dataclass(frozen=True)
 class SimilarityMap:
-    """The similarity of cut points, up and across, and the rows of both in the block table.
+    """A map of similarity: values, and the rows of the block table for the cut points of each axis.
 
     `across` is None where a network is compared with itself.
     """
@@ -49,11 +50,11 @@ class SimilarityMap:
 
 
 def panels_of_maps(count: int, between: bool = False) -> Panels:
-    """Return panels for so many maps, with room for a colour bar.
+    """Return panels for `count` maps, with room for a colour bar.
 
-    `between` tells that each is of two networks.
+    `between` says that each map compares two networks.
     """
-    # Names beside a square map make it narrower, and lower by as much.
+    # Names beside a square map make it narrower, and therefore less high.
     return make_square_panels(count, _BAR_WIDTH, _TEXT_HEIGHT - between * _NAMES_WIDTH)
 
 
@@ -62,26 +63,30 @@ def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None
 
     Panels must have their titles and labels already.
     """
-    # The colours begin at 0, or at the tenth below every value but for 0.02.
+    # Begin the colours at 0, or at the next tenth below the lowest value (with a margin of 0.02).
     lowest = min(floor(10 * (np.nanmin(each.values, initial=0) + 0.02)) / 10 for each in maps)
     for axes, each in zip(panels.axes, maps, strict=True):
-        cells = _draw_map(panels.figure, axes, each, lowest)
+        cells = _draw_similarity_map(panels.figure, axes, each, lowest)
     color_bar(panels.axes, cells, label)
     points = [points for each in maps for points in each.points()]
-    for kind in {kind for each in points for kind, at in _marked(each).items() if at.any()}:
+    for kind in {
+        kind for each in points for kind, at in _marked_cut_points(each).items() if at.any()
+    }:
         panels.legend.add_band(kind, facecolor=BAND_COLORS[kind], lw=0)
     if any(np.isnan(each.values).any() for each in maps):
         panels.legend.add("undefined", Patch(**UNDEFINED))
     panels.legend.draw(panels.figure, None if panels.whole else panels.axes[0])
-    # Titles move above the names of the stages as these are drawn: only then can all be laid out.
+    # Draw once: this moves titles above the names of stages, where the layout needs them.
     panels.figure.draw_without_rendering()
 
 
-def _draw_map(figure: Figure, axes: Axes, drawn: SimilarityMap, lowest: float) -> AxesImage:
-    across, up = map(_edges, drawn.points())
+def _draw_similarity_map(
+    figure: Figure, axes: Axes, drawn: SimilarityMap, lowest: float
+) -> AxesImage:
+    across, up = map(_edges_of_cells, drawn.points())
     if np.isnan(drawn.values).any():
         axes.patch.set(**UNDEFINED)
-    # A picture, not cells that lie side by side: viewers show hairs between these.
+    # Draw a picture: between separate cells, viewers show thin lines.
     cells = axes.imshow(
         np.ma.masked_invalid(drawn.values),
         extent=(across[0], across[-1], up[0], up[-1]),
@@ -92,17 +97,17 @@ def _draw_map(figure: Figure, axes: Axes, drawn: SimilarityMap, lowest: float) -
         vmin=lowest,
         vmax=1,
     )
-    for start in _starts(drawn.points()[0])[1:]:
+    for start in _starts_of_stages(drawn.points()[0])[1:]:
         axes.axvline(across[start], **BOUNDARY)
-    for start in _starts(drawn.up)[1:]:
+    for start in _starts_of_stages(drawn.up)[1:]:
         axes.axhline(up[start], **BOUNDARY)
     _name_stages(axes.secondary_xaxis("top").xaxis, across, drawn.points()[0])
     if drawn.across is not None:
         _name_stages(axes.secondary_yaxis("right").yaxis, up, drawn.up)
     below = offset_copy(axes.get_xaxis_transform(), figure, y=-_MARKS_AT, units="points")
     left = offset_copy(axes.get_yaxis_transform(), figure, x=-_MARKS_AT, units="points")
-    _draw_marks(axes.hlines, across, drawn.points()[0], below)
-    _draw_marks(axes.vlines, up, drawn.up, left)
+    _draw_marks_beside(axes.hlines, across, drawn.points()[0], below)
+    _draw_marks_beside(axes.vlines, up, drawn.up, left)
     axes.set(xticks=_TICKS, yticks=_TICKS, xlim=across[[0, -1]], ylim=up[[0, -1]])
     axes.set_box_aspect(1)
     axes.tick_params(length=0, pad=_LABELS_AT)
@@ -110,20 +115,20 @@ def _draw_map(figure: Figure, axes: Axes, drawn: SimilarityMap, lowest: float) -
     return cells
 
 
-def _edges(points: pd.DataFrame) -> Array:
+def _edges_of_cells(points: pd.DataFrame) -> Array:
     """Return where the cell of each cut point begins, and where the last one ends."""
     step = 1 / max(len(points) - 1, 1)
     depth = points["depth"].to_numpy()
     return np.append(depth, depth[-1] + step) - step / 2
 
 
-def _starts(points: pd.DataFrame) -> Array:
+def _starts_of_stages(points: pd.DataFrame) -> Array:
     stage = points["stage"].to_numpy()
     return np.flatnonzero(np.diff(stage, prepend=stage[0] - 1))
 
 
 def _name_stages(names: Axis, edges: Array, points: pd.DataFrame) -> None:
-    starts, stage = _starts(points), points["stage"].to_numpy()
+    starts, stage = _starts_of_stages(points), points["stage"].to_numpy()
     ends = np.append(starts[1:], len(stage))
     middles = (edges[starts] + edges[ends]) / 2
     # The stem, stage 0, is one cell: too narrow for a name.
@@ -134,17 +139,17 @@ def _name_stages(names: Axis, edges: Array, points: pd.DataFrame) -> None:
         spine.set_visible(False)
 
 
-def _draw_marks(
+def _draw_marks_beside(
     draw_lines: Callable[..., object], edges: Array, points: pd.DataFrame, beside: Any
 ) -> None:
-    """Mark cut points along an axis, outside of the panel."""
-    for kind, marked in _marked(points).items():
+    """Mark MSAs and subsampling blocks along an axis, outside of the panel."""
+    for kind, marked in _marked_cut_points(points).items():
         start, end = edges[:-1][marked], edges[1:][marked]
         look: dict[str, Any] = {"colors": BAND_COLORS[kind], "lw": _MARKS_WIDTH, "clip_on": False}
         draw_lines(np.zeros(len(start)), start, end, transform=beside, **look)
 
 
-def _marked(points: pd.DataFrame) -> dict[str, Array]:
-    """Return which cut points follow an MSA, and which a block that subsamples."""
+def _marked_cut_points(points: pd.DataFrame) -> dict[str, Array]:
+    """Return which cut points follow an MSA, and which follow a block that subsamples."""
     attends, shrinks = points["kind"] == "msa", subsamples(points)
     return {"msa": attends.to_numpy(bool), "subsampling": shrinks.to_numpy(bool)}

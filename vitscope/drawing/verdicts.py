@@ -1,6 +1,6 @@
-"""Verdicts on claims on one page: a row for each claim, with what is published and each model.
+"""A page of verdicts: a row for each claim, with verdicts on published and on measured values.
 
-A model is named in the mark and the colour of its verdict, two models as a pair.
+Behind the mark of a verdict stands the model, or the pair of models, in the colour of the verdict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,57 +12,65 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from vitscope.claims.counting import distinct
+from vitscope.claims.counting import distinct_claims
 from vitscope.drawing.legends import moment
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
 
-# What is published is of one network each.
+# Verdicts on published values are about a single network, or a pair.
 _OF_PUBLISHED = {"yes": "yes, in this network", "no": "no, in this network"}
-# Points: no letter is smaller.
-_SIZE, _HEAD_SIZE = 6, 6.5
-# Inches: where columns begin, the right edge, a line of text, and the space around a row.
-_FIGURE, _CLAIM, _PUBLISHED, _MEASURED, _RIGHT = 0.08, 0.85, 3.7, 4.4, 7.4
-LINE, _AROUND, _BETWEEN = 0.1, 0.015, 0.06
-# Letters of a statement, and of the name of a figure, in a line.
-_LETTERS, _LETTERS_OF_NAME = 66, 15
+_SIZE = 6  # of text in points, the smallest on the page
+_HEAD_SIZE = 6.5  # of heads of columns in points
 
+# Where columns begin, in inches.
+_FIGURE = 0.08
+_CLAIM = 0.85
+_PUBLISHED = 3.7
+_MEASURED = 4.4
+_RIGHT = 7.4  # where the last column ends
 
-# Inches that a mark takes of a line, and between claims that have no rows of their own.
-_MARK, _BETWEEN_CLAIMS = 0.18, 0.03
+# Inches.
+LINE = 0.1  # the height of a line of text
+_AROUND = 0.015  # the space around a row
+_BETWEEN = 0.06  # the space between marks
+_MARK = 0.18  # the width of a mark before a claim
+_BETWEEN_CLAIMS = 0.03  # the space between claims that have no rows of their own
+
+_LETTERS = 66  # of a statement in a line
+_LETTERS_OF_NAME = 15  # of the name of a figure in a line
 
 
 class Mark(NamedTuple):
-    """A verdict and on what, or a word between verdicts."""
+    """A verdict and the name of its subject; or a word between verdicts, without a verdict."""
 
     verdict: str | None
     name: str
 
 
-# The marks of a claim, and its lines.
+# The marks of a claim, and the lines of its statement.
 Said = tuple[Sequence[Mark], Sequence[str]]
 
 
-def plot(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
-    """Draw a row for each claim, beside the figure that it is counted on first."""
-    once = distinct(claims)
+def plot_verdicts(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
+    """Draw a row for each claim, grouped by the first figure that it is counted on."""
+    once = distinct_claims(claims)
     figure = Figure(figsize=(_RIGHT + _FIGURE, 1))
     figure.set_layout_engine("none")
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
-    shown = [said for said in VERDICT_LOOKS if said in {*once["holds"], *_published(once)}]
+    shown = [said for said in VERDICT_LOOKS if said in {*once["holds"], *_published_verdicts(once)}]
     meanings = [Mark(said, VERDICT_LOOKS[said].meaning) for said in shown]
-    below = flow(axes, meanings, _AROUND, _FIGURE, _RIGHT) + 2 * _AROUND
+    below = write_marks(axes, meanings, _AROUND, _FIGURE, _RIGHT) + 2 * _AROUND
     heads = {_FIGURE: "Figure", _CLAIM: "Claim", _PUBLISHED: "Published", _MEASURED: "Measured"}
     for left, head in heads.items():
         if left != _PUBLISHED or once["published_verdict"].notna().any():
-            write(axes, left, below, head, fontsize=_HEAD_SIZE, fontweight="bold")
+            write_at_inches(axes, left, below, head, fontsize=_HEAD_SIZE, fontweight="bold")
     below += LINE + _AROUND
     named = once.assign(first=once.groupby("statement")["figure"].transform("first"))
     for name, of_figure in named.groupby("first", sort=False):
         axes.plot([_FIGURE, _RIGHT], [below, below], color=GRAY, lw=THREAD)
         below += _AROUND
         lines = wrap(str(name).replace("_", " "), _LETTERS_OF_NAME)
-        write(axes, _FIGURE, below, "\n".join(lines))
+        write_at_inches(axes, _FIGURE, below, "\n".join(lines))
         least = below + LINE * len(lines)
         for statement, rows in of_figure.groupby("statement", sort=False):
             below = _draw_claim(axes, below, str(statement), rows, labels)
@@ -75,12 +83,12 @@ def plot(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
 def _draw_claim(
     axes: Axes, top: float, statement: str, rows: pd.DataFrame, labels: Mapping[str, str]
 ) -> float:
-    """Draw what is known of a claim below `top`; return where the next one begins."""
+    """Draw a claim and its verdicts below `top`; return where the next claim begins."""
     lines = wrap(statement, _LETTERS)
-    write(axes, _CLAIM, top, "\n".join(lines))
+    write_at_inches(axes, _CLAIM, top, "\n".join(lines))
     theirs = dict.fromkeys(
         Mark(said, str(series))
-        for said, series in zip(_published(rows), rows["published_series"], strict=True)
+        for said, series in zip(_published_verdicts(rows), rows["published_series"], strict=True)
         if said in VERDICT_LOOKS
     )
     ours = []
@@ -88,33 +96,36 @@ def _draw_claim(
         if not pd.isna(snapshot):
             ours.append(Mark(None, f"{moment(str(snapshot))}:"))
         ours += [
-            Mark(row["holds"], _name(row, labels))
+            Mark(row["holds"], _name_subject(row, labels))
             for row in at.to_dict("records")
             if row["holds"] in VERDICT_LOOKS
         ]
-    ends = flow(axes, theirs, top, _PUBLISHED, _MEASURED), flow(axes, ours, top, _MEASURED)
+    ends = (
+        write_marks(axes, theirs, top, _PUBLISHED, _MEASURED),
+        write_marks(axes, ours, top, _MEASURED),
+    )
     return max(*ends, top + LINE * len(lines)) + _AROUND
 
 
-def _published(rows: pd.DataFrame) -> Iterable[Any]:
+def _published_verdicts(rows: pd.DataFrame) -> Iterable[Any]:
     return rows["published_verdict"].replace(_OF_PUBLISHED)
 
 
-def _name(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
+def _name_subject(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
     return " / ".join(labels[row[each]] for each in ("model", "versus") if not pd.isna(row[each]))
 
 
-def flow(
+def write_marks(
     axes: Axes, marks: Iterable[Mark], top: float, left: float, right: float = _RIGHT
 ) -> float:
-    """Write verdicts one after another between two edges, in lines; return where they end."""
+    """Write marks one after another, in lines between two edges; return where the lines end."""
     x, line = left, 0
     for mark in marks:
         look, said = {}, mark.name
         if mark.verdict:
             of = VERDICT_LOOKS[mark.verdict]
             look, said = {"color": of.color, "fontweight": of.weight}, f"{of.mark} {mark.name}"
-        text = write(axes, x, top + line * LINE, said, **look)
+        text = write_at_inches(axes, x, top + line * LINE, said, **look)
         width = text.get_window_extent().width / axes.figure.dpi
         if x > left and x + width > right:
             x, line = left, line + 1
@@ -127,18 +138,18 @@ def write_claims(axes: Axes, found: Sequence[Said], left: float) -> None:
     """Write claims below each other at the top of axes, each behind its marks."""
     below = 0.0
     for marks, lines in found:
-        flow(axes, marks, below, left)
-        write(axes, left + _MARK * len(marks), below, "\n".join(lines))
+        write_marks(axes, marks, below, left)
+        write_at_inches(axes, left + _MARK * len(marks), below, "\n".join(lines))
         below += LINE * len(lines) + _BETWEEN_CLAIMS
 
 
-def height_of(found: Sequence[Said]) -> float:
-    """Return how many inches claims take, with a line below them."""
+def height_of_claims(found: Sequence[Said]) -> float:
+    """Return the height of claims in inches, with an empty line below them."""
     return LINE + sum(LINE * len(lines) + _BETWEEN_CLAIMS for _, lines in found)
 
 
-def write(axes: Axes, x: float, y: float, text: str, **look: Any) -> Annotation:
-    """Write text at inches from the left and the top of axes, which do not shrink for it."""
+def write_at_inches(axes: Axes, x: float, y: float, text: str, **look: Any) -> Annotation:
+    """Write text at a distance in inches from the left and the top of axes, outside the layout."""
     return axes.annotate(
         text,
         (0, 1),

@@ -103,20 +103,24 @@ def counted_claims(inputs: Files, values: Values) -> Counted:
         agreement.append(score_agreement(name, found, shown, published))
     seeds = {model: each.get("training.seed") for model, each in traits.items()}
     trained = counting.trainings(values["repeats"], seeds)
-    every = counting.add_recipes(counting.joined(CLAIMS, claims), trained)
-    return Counted(every, counting.joined(AGREEMENT, agreement), [*evidence.values()])
+    every = counting.add_recipes(counting.join_rows_of_figures(CLAIMS, claims), trained)
+    return Counted(every, counting.join_rows_of_figures(AGREEMENT, agreement), [*evidence.values()])
 
 
 def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the tables of claims and of agreement, a page of both, and a figure of verdicts."""
-    from vitscope.claims.report import introduction, list_warnings, sections
+    """Write claims and agreements as tables, both together as a page, and draw the verdicts."""
+    from vitscope.claims.report import introduction_to_claims, list_warnings, sections_of_claims
 
     claims, agreement, evidence = counted_claims(inputs, values)
     CLAIMS.write(claims, outputs["claims"])
     AGREEMENT.write(agreement, outputs["agreement"])
     title = f"Claims of the paper: {values['study']}"
-    shown = sections(claims, agreement, values["labels"], evidence)
-    page = (title, introduction(claims), list_warnings(read_warnings(tables_in(inputs))) + shown)
+    shown = sections_of_claims(claims, agreement, values["labels"], evidence)
+    page = (
+        title,
+        introduction_to_claims(claims),
+        list_warnings(read_warnings(tables_in(inputs))) + shown,
+    )
     write_text(outputs["text"], as_markdown(*page))
     write_text(outputs["page"], as_html(*page))
     write_text(outputs["latex"], as_latex(title, shown))
@@ -131,11 +135,11 @@ COUNT_CLAIMS = Job(run=count_claims, values=_values_of_claims)
 def _draw_verdicts(claims: "pd.DataFrame", outputs: Files, values: Values, style_file: str) -> None:
     from vitscope.drawing.figure import literal
     from vitscope.drawing.saving import save, style
-    from vitscope.drawing.verdicts import plot
+    from vitscope.drawing.verdicts import plot_verdicts
 
     labels = {model: literal(label) for model, label in values["labels"].items()}
     with style(style_file):
-        figure = plot(claims, labels)
+        figure = plot_verdicts(claims, labels)
         for ending in ("pdf", "png", "svg"):
             about = {"Study": values["study"]}
             save(figure, outputs[ending], "Verdicts on claims of the paper", about)

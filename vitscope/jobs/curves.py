@@ -68,8 +68,8 @@ def _values_of_curves(study: Study, names: Names) -> Values:
 
 
 def show_curves(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the page of curves from the tables of figures."""
-    from vitscope.drawing.curves_page import as_page
+    """Write the page from the tables that figures are drawn from."""
+    from vitscope.drawing.curves_page import page_of_curves
     from vitscope.drawing.figure import Member
 
     curves = {}
@@ -82,7 +82,7 @@ def show_curves(inputs: Files, outputs: Files, values: Values, resources: Resour
             value=rows[curve.column], kind=rows.get("kind", "msa"), **ends
         )
     members = [Member(**member) for member in values["members"]]
-    write_text(outputs["page"], as_page(values["title"], members, curves))
+    write_text(outputs["page"], page_of_curves(values["title"], members, curves))
 
 
 SHOW_CURVES = Job(run=show_curves, values=_values_of_curves)

@@ -72,17 +72,19 @@ def _values_of_figure(study: Study, names: Names) -> Values:
 
 
 def draw_figure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.drawing.figure import as_shown, draw, measured_on
+    from vitscope.drawing.figure import count_batches_and_images, draw_from_tables, escaped_member
     from vitscope.drawing.saving import save, style
 
     tables, published = read_points(inputs, values)
-    members = [as_shown(member) for member in values["members"]]
+    members = [escaped_member(member) for member in values["members"]]
     (plot,) = values["modules"]
-    images = measured_on(tables, members, values["snapshots"])
+    images = count_batches_and_images(tables, members, values["snapshots"])
     how_many = {describing.MEASURED_ON: images} if images else {}
     made_from = values["facts"] | how_many | _digests_of_tables(inputs, values)
     with style(inputs["style"], values["style"]):
-        figure = draw(plot, tables, members, published, values["snapshots"], values["values"])
+        figure = draw_from_tables(
+            plot, tables, members, published, values["snapshots"], values["values"]
+        )
         for path in outputs.values():
             title = f"{values['title']} ({values['name']})"
             save(figure, path, title, made_from, values["shows"])
@@ -127,12 +129,12 @@ def _values_of_points(study: Study, names: Names) -> Values:
 
 def export_figure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.claims.points import at_snapshots
-    from vitscope.drawing.figure import Member, points_of
+    from vitscope.drawing.figure import Member, points_of_figure
 
     tables, published = read_points(inputs, values)
     members = [Member(**member) for member in values["members"]]
     shown = at_snapshots(tables, values["snapshots"])
-    write_csv(points_of(shown, members, published or {}), outputs["csv"])
+    write_csv(points_of_figure(shown, members, published or {}), outputs["csv"])
 
 
 EXPORT_FIGURE = Job(run=export_figure, values=_values_of_points)
@@ -140,11 +142,11 @@ EXPORT_FIGURE = Job(run=export_figure, values=_values_of_points)
 
 def draw_blocks(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.drawing.figure import literal
-    from vitscope.drawing.network import plot
+    from vitscope.drawing.network import plot_cut_points
     from vitscope.drawing.saving import save, style
 
     with style(inputs["style"], values["style"]):
-        figure = plot(find_blocks(values).table, literal(values["label"]))
+        figure = plot_cut_points(find_blocks(values).table, literal(values["label"]))
         for path in outputs.values():
             save(figure, path, f"Blocks of {values['model']}", {"Study": values["study"]})
 
@@ -191,14 +193,14 @@ def _values_of_sketch(study: Study, name: str) -> Values:
 
 
 def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Draw the figures that have published points; add measured points and verdicts, if any."""
-    from vitscope.drawing.overview import plot
+    """Draw figures with published points; add our points and verdicts if they are measured."""
+    from vitscope.drawing.overview import plot_overview
     from vitscope.drawing.saving import save, style
 
     shown = [_read_sketch(name, each, inputs) for name, each in values["figures"].items()]
     claims = counted_claims(inputs, values["counting"]).claims if "cut_points" in inputs else None
     with style(inputs["style"], values["style"]):
-        figure = plot(shown, claims)
+        figure = plot_overview(shown, claims)
         for path in outputs.values():
             save(figure, path, "Paper against measured", {"Study": values["study"]})
 
@@ -207,10 +209,10 @@ def _read_sketch(name: str, values: Values, inputs: Files) -> "Shown":
     from vitscope.buildup.figure import read_steps
     from vitscope.buildup.table import BUILDUP
     from vitscope.claims.points import at_snapshots, read_published_of
-    from vitscope.drawing.figure import as_shown
+    from vitscope.drawing.figure import escaped_member
     from vitscope.drawing.overview import Shown
 
-    members = [as_shown(each) for each in values["members"]]
+    members = [escaped_member(each) for each in values["members"]]
     sketch, published = resolve_name(values["sketch"]), values["published"]
     if values["sketch"] == _BUILDUP_SKETCH:
         path = inputs.get(f"buildup_{name}")
@@ -278,10 +280,10 @@ def _values_of_page(study: Study, names: Names) -> Values:
 
 
 def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Draw the page of a network: its blocks, measured values by depth, and verdicts."""
-    from vitscope.claims.counting import add_recipes, count_claims, joined
-    from vitscope.drawing.figure import as_shown, draw
-    from vitscope.drawing.network_page import plot
+    """Draw the page of a network: its blocks, what is measured by depth, and verdicts."""
+    from vitscope.claims.counting import add_recipes, count_claims, join_rows_of_figures
+    from vitscope.drawing.figure import draw_from_tables, escaped_member
+    from vitscope.drawing.network_page import plot_network_page
     from vitscope.drawing.panels import drawing_in
     from vitscope.drawing.saving import save, style
 
@@ -289,22 +291,24 @@ def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resou
         with drawing_in(axes):
             panel()
 
-    member = as_shown(values["member"])
+    member = escaped_member(values["member"])
     blocks = BLOCKS.read(inputs["blocks"])
     panels, counted = [], []
     for drawn, kind in values["kinds"].items():
         columns = kind["tables"]
         tables = {name: Table(**each).read(inputs[name]) for name, each in columns.items()}
         published: dict[str, Published] | None = {} if kind["published"] else None
-        panel = partial(draw, kind["draws"], tables, [member], published, (), kind["values"])
+        panel = partial(
+            draw_from_tables, kind["draws"], tables, [member], published, (), kind["values"]
+        )
         panels.append(partial(draw_panel_in, panel))
         if kind["claims"]:
             evidence = resolve_name(kind["claims"])
             whole = tables | {"blocks": blocks}
             counted.append(count_claims(drawn, evidence, whole, [member.model], {}, {}))
-    claims = add_recipes(joined(CLAIMS, counted), {})
+    claims = add_recipes(join_rows_of_figures(CLAIMS, counted), {})
     with style(inputs["style"], values["style"]):
-        figure = plot(member.label, blocks, panels, claims)
+        figure = plot_network_page(member.label, blocks, panels, claims)
         for path in outputs.values():
             save(figure, path, f"The network {member.model} by depth", {"Study": values["study"]})
 

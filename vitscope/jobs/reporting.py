@@ -98,7 +98,7 @@ def _draw_networks(networks: "Mapping[str, pd.DataFrame]", style_file: str) -> d
     from tempfile import TemporaryDirectory
 
     from vitscope.drawing.figure import literal
-    from vitscope.drawing.network import plot
+    from vitscope.drawing.network import plot_cut_points
     from vitscope.drawing.saving import save, style
 
     drawn = {}
@@ -106,6 +106,6 @@ def _draw_networks(networks: "Mapping[str, pd.DataFrame]", style_file: str) -> d
         file = Path(folder) / "network.svg"
         for label, blocks in networks.items():
             title = f"Blocks of {label}, and their multiply-adds"
-            save(plot(blocks, literal(label)), file, title, {})
+            save(plot_cut_points(blocks, literal(label)), file, title, {})
             drawn[title] = file.read_bytes()
     return drawn

@@ -149,22 +149,22 @@ def _list_verdicts() -> str:
     """Return a table of the paper's claims: what is published, and the verdicts of each study."""
     import pandas as pd
 
-    from vitscope.claims.counting import distinct, once_per_recipe
-    from vitscope.claims.report import finding, tally
+    from vitscope.claims.counting import distinct_claims, once_per_recipe
+    from vitscope.claims.report import count_verdicts, finding_as_text
 
     def published_in_words(rows: pd.DataFrame) -> str:
         said = [
-            finding(row, "published")
+            finding_as_text(row, "published")
             + ("" if pd.isna(row["published_verdict"]) else f", {row['published_verdict']}")
             for row in rows.dropna(subset="published_value").to_dict("records")
         ]
         return "; ".join(dict.fromkeys(said)) or "–"
 
     def verdicts_in_words(rows: pd.DataFrame) -> str:
-        counts = tally(once_per_recipe(rows)["holds"])
+        counts = count_verdicts(once_per_recipe(rows)["holds"])
         return ", ".join(f"{count} {does}" for does, count in counts.items() if count) or "–"
 
-    counted = {study: distinct(pd.read_csv(path)) for study, path in CLAIMS_OF.items()}
+    counted = {study: distinct_claims(pd.read_csv(path)) for study, path in CLAIMS_OF.items()}
 
     def rows_about(claim: str) -> list[pd.DataFrame]:
         return [rows[rows["claim"] == claim] for rows in counted.values()]

@@ -1,4 +1,4 @@
-"""The blocks of a network, each of which can be held and run alone."""
+"""The blocks of a network, each of which can run alone."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,15 +14,16 @@ from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import Replay, reading
 from vitscope.networks.finding.cut_points import Layout, Side
 from vitscope.networks.finding.search import Points
-from vitscope.scopes.lending import device_of, find_place, lend
+from vitscope.scopes.lending import choose_device, device_of, lend
 
 
 @dataclass(frozen=True)
 class Block:
     """A part of a network, from one cut point to the next; the last, `head`, gives the output.
 
-    Call a block with what the block before it returns, and the first with images. `depth` is the
-    depth of its cut point, from 0 to 1; `why_not` says why it cannot run alone, if it cannot.
+    Call the first block with images, and every other block with the output of the previous one.
+    `depth` is the depth of the block's cut point, from 0 to 1. `why_not` is the reason why the
+    block cannot run alone, or None.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Block:
     _replay: Replay
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Run the block alone on the stream before it, and return the stream behind it."""
+        """Run the block alone on the stream before the block, and return the stream after it."""
         if self.why_not:
             raise VitscopeError(f"{self.name}: {self.why_not}")
         try:
@@ -44,7 +45,7 @@ class Block:
             raise VitscopeError(f"{self.name}: {error}") from error
 
     def maps(self, x: Tensor) -> Tensor:
-        """Lay out what the block returned as feature maps: images, channels, height, width."""
+        """Return an output of the block as feature maps (images, channels, height, width)."""
         return x if self._layout is None else self._layout.to_nchw(x)
 
 
@@ -64,13 +65,13 @@ def blocks(
         for block in vitscope.blocks(network, images):
             x = block(x)
 
-    computes what the network computes. Each block is first run on the images; where it does not
-    return, to the bit, what the network itself has there, its `why_not` says so. The network is
-    in evaluation mode during this call only. Blocks use its weights: they are not copied.
+    computes what the network computes. Each block is first run on the images: if its output differs
+    from that of the network in any bit, its `why_not` says so. The network is in evaluation mode
+    during this call only. Blocks use the weights of the network, without copying them.
     """
     model = unwrap_compiled(model)
-    find_place(model, None)
-    images = _check_images(images).to(device_of(model), own_type(model))
+    choose_device(model, None)
+    images = _check_batch(images).to(device_of(model), own_type(model))
     size = tuple(images.shape[-2:])
     network = {"mean": [0.0] * images.shape[1], "image_size": size, "classes": None}
     with lend(model), torch.no_grad():
@@ -80,8 +81,10 @@ def blocks(
         stream = [images]
         with reading(model, found.points, lambda _, tensor: stream.append(tensor.clone())):
             ends = ends_of(model(images))
-        reasons = [_why_not(replay, part, *pair) for part, pair in enumerate(pairwise(stream))]
-        of_head = [_why_not(replay, len(reasons), stream[-1], end) for end in ends]
+        reasons = [
+            _why_not_alone(replay, part, *pair) for part, pair in enumerate(pairwise(stream))
+        ]
+        of_head = [_why_not_alone(replay, len(reasons), stream[-1], end) for end in ends]
     table = found.table
     made = [
         Block(point.name, point.kind, point.stage, depth, reason, part, point.layout, replay)
@@ -95,7 +98,7 @@ def blocks(
     return [*made, head]
 
 
-def _check_images(images: Tensor | npt.NDArray[Any]) -> Tensor:
+def _check_batch(images: Tensor | npt.NDArray[Any]) -> Tensor:
     batch = torch.as_tensor(images)
     if batch.ndim != 4 or len(batch) < 2 or not batch.is_floating_point():
         raise VitscopeError(
@@ -106,7 +109,7 @@ def _check_images(images: Tensor | npt.NDArray[Any]) -> Tensor:
     return batch
 
 
-def _why_not(replay: Replay, part: int, given: Tensor, expected: Tensor) -> str | None:
+def _why_not_alone(replay: Replay, part: int, given: Tensor, expected: Tensor) -> str | None:
     try:
         found = replay.run(part, given)
     except (RuntimeError, TypeError, ValueError, VitscopeError) as error:

@@ -28,10 +28,10 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     `vit_3x3_1`, `vit_3x3_2`, `vit_5x5_1`, `vit_5x5_2`, `vit_global_1` and `vit_global_2`; `cnn` and
     `cnn_with_msas`, from the build-up of AlterNet; `vit_scenes`, trained on images without a
     subject. The images are the 256 generated images that this study measures, so that
-    `look(**bundled("vit"))` has the numbers of the workflow; `images` sets another number, up to
-    2000.
+    `look(**bundled("vit"))` returns the values of the workflow; `images` asks for another number of
+    images, up to 2000.
     """
-    # The study of the bundled networks is read without looking for any file that it names.
+    # Read the study of the bundled networks without looking for the files that it names.
     file = BUNDLED_MODELS / "mini.yaml"
     settings = load_yaml(file)
     with_defaults(settings, study_schema())
@@ -43,15 +43,15 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
         )
     network = study.network(name)
     weights = safetensors.torch.load_file(BUNDLED_MODELS / f"{name}.safetensors")
-    pixels, labels, classes = _draw_images(study, name, images)
+    pixels, labels, classes = _select_images(study, name, images)
     model = fill(undrawn_network(network), weights)
-    # `look` reads it; as a key of the result it would keep callers from giving a name themselves.
+    # `look` reads this name. As a key of the result, it would keep callers from giving a name.
     vars(model)["bundled_as"] = name
     given = {"model": model, "images": pixels, "labels": labels}
     return given | {key: network[key] for key in ("mean", "std")} | {"class_names": classes}
 
 
-def _draw_images(study: Study, name: str, wanted: int | None) -> tuple[Array, Array, list[str]]:
+def _select_images(study: Study, name: str, wanted: int | None) -> tuple[Array, Array, list[str]]:
     data, split = study.dataset_of(name), study.analysis.split
     there = data.splits[split].images
     count = study.analysis.images if wanted is None else wanted

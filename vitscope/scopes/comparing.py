@@ -1,4 +1,4 @@
-"""Several networks side by side: their tables as one, their figures with a panel or curve each."""
+"""Several networks side by side: joint tables, and figures with a panel or a curve for each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ import pandas as pd
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
-from vitscope.scopes.looking import Scope, between
+from vitscope.scopes.looking import Scope, measure_pair
 from vitscope.scopes.tables import OTHERS, Tables
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class Comparison(Tables):
                 f"keywords of {self._networks[0].member.label}: measure all in the same way."
             )
         if name in registry.names() and registry.declared(name).of_pairs:
-            tables = [self._between(name, *pair) for pair in combinations(self._networks, 2)]
+            tables = [self._table_of_pair(name, *pair) for pair in combinations(self._networks, 2)]
         else:
-            tables = [_rows_of(each, name) for each in self._networks]
+            tables = [_rows_of_network(each, name) for each in self._networks]
         return pd.concat(tables, ignore_index=True)
 
     def kinds(self) -> list[str]:
@@ -58,16 +58,19 @@ class Comparison(Tables):
     def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
         """Draw a figure of a kind for the networks that have it; print the names of the others.
 
-        With `ax` it is drawn there, if it has a single panel. `options` are keys of the kind, such
+        A figure of a single panel is drawn in `ax`, if given. `options` are keys of the kind, such
         as `over=True` for `attention_heads`.
         """
-        return super(Comparison, self._having(kind)).plot(kind, ax, **options)
+        return super(Comparison, self._having_kind(kind)).plot(kind, ax, **options)
 
-    def _counted(self, kind: str) -> pd.DataFrame | None:
-        return super(Comparison, self._having(kind))._counted(kind)
+    def _claims_of_kind(self, kind: str) -> pd.DataFrame | None:
+        return super(Comparison, self._having_kind(kind))._claims_of_kind(kind)
 
-    def _having(self, kind: str) -> "Comparison":
-        """Return the networks that can draw a kind, or else all; print the names of the others."""
+    def _having_kind(self, kind: str) -> "Comparison":
+        """Return a comparison of the networks that can draw a kind; print the names of the others.
+
+        Return this comparison if it can draw the kind as a whole, or if none of its networks can.
+        """
         if kind in super().kinds():
             return self
         having = [each for each in self._networks if kind in each.scope.kinds()]
@@ -89,24 +92,24 @@ class Comparison(Tables):
         return [*there, *self.own()]
 
     def own(self) -> dict[str, Any]:
-        """Return the first network's calls of those own functions that measured all networks."""
+        """Return the user's functions that measured all networks, and the first network's calls."""
         first, *others = (each.scope.own() for each in self._networks)
         return {name: call for name, call in first.items() if all(name in each for each in others)}
 
-    def _between(self, name: str, one: _Compared, other: _Compared) -> pd.DataFrame:
+    def _table_of_pair(self, name: str, one: _Compared, other: _Compared) -> pd.DataFrame:
         if not (isinstance(one.scope, Scope) and isinstance(other.scope, Scope)):
             raise VitscopeError(
                 f"{name} needs the feature maps of both networks, and "
                 f"{one.member.label} or {other.member.label} is known by its tables alone."
             )
         names = {"model": one.member.model, "other_model": other.member.model}
-        return between(name, one.scope, other.scope).assign(**names)
+        return measure_pair(name, one.scope, other.scope).assign(**names)
 
-    def _snapshots(self, kind: str) -> list[str]:
-        return self._networks[0].scope._snapshots(kind)
+    def _snapshots_of_kind(self, kind: str) -> list[str]:
+        return self._networks[0].scope._snapshots_of_kind(kind)
 
 
-def _rows_of(network: _Compared, name: str) -> pd.DataFrame:
+def _rows_of_network(network: _Compared, name: str) -> pd.DataFrame:
     table = network.scope.table(name)
     if "model" not in table:
         return table.assign(model=network.member.model)
@@ -116,7 +119,7 @@ def _rows_of(network: _Compared, name: str) -> pd.DataFrame:
 def compare(scopes: Mapping[str, Tables]) -> Comparison:
     """Put networks side by side: `compare({"mine": scope, "theirs": other}).plot("cka")`.
 
-    Where one value holds several networks, each is called by the given name and its own.
+    If one value holds several networks, each is named by the given name, followed by its own name.
     """
     networks = []
     for name, scope in scopes.items():

@@ -1,4 +1,4 @@
-"""Images as a notebook has them, made the file of a split, piece by piece and in one order."""
+"""Write images in memory, or of a folder, to the file of a split, piece by piece and in order."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ from vitscope.files.images import in_rgb
 from vitscope.files.tensors import row_sums
 from vitscope.image_size import ImageSize, height_and_width, in_short
 
-# Images, and the numbers of their classes if these come with the images.
+# Images, and the indices of their classes if labels come with the images.
 Piece = tuple[Array, Array | None]
-# Takes the shape of an image, returns how many classes the network tells apart, if it has logits.
+# Returns the number of classes for images of a shape, or None if the network has no logits.
 Outputs = Callable[[tuple[int, ...]], int | None]
 
 IMAGES_PER_PIECE = 256
@@ -37,19 +37,19 @@ CHANNELS = (1, 3)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a caller says about the images; pictures are cut to `size`."""
+    """What a caller says about the images; pictures are cropped to `size`."""
 
     mean: Sequence[float] | float | None
     std: Sequence[float] | float | None
     size: ImageSize | None
     class_names: Sequence[str] | None = None
-    # What the network's own description says, where it has one.
+    # What the description that comes with the network says, if any.
     of_network: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The file of the images, how a network of `classes` takes them, and what was assumed."""
+    """The split of the stored images, the network's classes and scaling, and what was assumed."""
 
     split: Split
     classes: int | None
@@ -58,16 +58,18 @@ class Stored:
     notes: list[str]
 
 
-def place_in(folder: Path) -> Path:
+def split_file_in(folder: Path) -> Path:
     return folder / "data" / DATASET / f"{SPLIT}.safetensors"
 
 
-def store(images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Path) -> Stored:
-    """Write images to a file in a folder, as a split of a data set."""
-    path = place_in(folder)
+def store_images(
+    images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Path
+) -> Stored:
+    """Write images and labels to a file in a folder, as a split of a data set."""
+    path = split_file_in(folder)
     if isinstance(images, str | Path):
-        return _store_folder(Path(images), wanted, outputs, path)
-    pieces = _pieces(images, wanted)
+        return _store_image_folder(Path(images), wanted, outputs, path)
+    pieces = _pieces_of_images(images, wanted)
     first = next(pieces, None)
     if first is None:
         raise VitscopeError("There is no image among `images`: give at least one.")
@@ -75,23 +77,23 @@ def store(images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Pa
     classes = outputs(taking.shape)
     raw = folder / "images.raw"
     try:
-        found, exact = _spool(chain([first], pieces), taking, raw)
-        numbers = _check_classes(found if labels is None else labels, found, classes)
+        found, exact = _spool_images(chain([first], pieces), taking, raw)
+        numbers = _check_labels_fit_classes(found if labels is None else labels, found, classes)
         dataset = {"classes": classes, "class_names": wanted.class_names}
         names = number_classes("look", [], dataset).names
-        _write_images(raw, taking, exact, numbers, names, path)
+        _write_split_of_images(raw, taking, exact, numbers, names, path)
     finally:
         raw.unlink(missing_ok=True)
     return Stored(Split(path), classes, taking.mean, taking.std, taking.notes)
 
 
-def _store_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> Stored:
+def _store_image_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> Stored:
     source = {"kind": "folder", "path": str(folder)}
     opened = cast(ImageFiles, open_source(source, SPLIT))
     own = opened.one_size()
-    size = _size_to_cut(wanted, in_short(*own) if own else None)
+    size = _size_to_crop(wanted, in_short(*own) if own else None)
     classes = outputs((3, *height_and_width(size))) if size else None
-    _ask_for_what_is_missing(wanted, size, classes, opened, folder)
+    _ask_for_missing_settings(wanted, size, classes, opened, folder)
     mean, std, notes = _scaling_of_pixels(wanted, 3, "images of a folder")
     height, width = height_and_width(size or 0)
     dataset = {
@@ -111,11 +113,11 @@ def _store_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) ->
     return Stored(Split(path), classes, mean, std, notes)
 
 
-def _ask_for_what_is_missing(
+def _ask_for_missing_settings(
     wanted: Wanted, size: ImageSize | None, classes: int | None, folder: ImageFiles, path: Path
 ) -> None:
     missing = []
-    if _said_scaling(wanted) is None:
+    if _known_scaling(wanted) is None:
         missing.append("mean= and std=, of pixels from 0 to 1 (mean=0, std=1 leaves them)")
     if size is None:
         missing.append("image_size=, to which they are cut, since not all have one size")
@@ -137,13 +139,13 @@ def _ask_for_what_is_missing(
         )
 
 
-def _size_to_cut(wanted: Wanted, own: ImageSize | None) -> ImageSize | None:
-    """Return the size to cut pictures to: the caller's, else the network's, else their `own`."""
+def _size_to_crop(wanted: Wanted, own: ImageSize | None) -> ImageSize | None:
+    """Return the size to crop pictures to: the caller's, else the network's, else their `own`."""
     size = wanted.size or wanted.of_network.get("input_size", ())[1:] or own
     return None if size is None else in_short(*height_and_width(size))
 
 
-def _pieces(images: Any, wanted: Wanted) -> Iterator[Piece]:
+def _pieces_of_images(images: Any, wanted: Wanted) -> Iterator[Piece]:
     if hasattr(images, "detach") or isinstance(images, np.ndarray):
         if images.ndim != 4:
             raise VitscopeError(
@@ -151,11 +153,11 @@ def _pieces(images: Any, wanted: Wanted) -> Iterator[Piece]:
                 f"(N, H, W, C)."
             )
         for first in range(0, len(images), IMAGES_PER_PIECE):
-            yield _as_array(images[first : first + IMAGES_PER_PIECE]), None
+            yield _as_numpy(images[first : first + IMAGES_PER_PIECE]), None
     elif _is_loader(images):
         yield from map(_checked_batch, images)
     else:
-        # Data sets of torch need not end by an IndexError: iterating may go on past their length.
+        # Index up to the length: data sets of torch may not raise an IndexError at their end.
         items = (
             map(images.__getitem__, range(len(images))) if hasattr(images, "__len__") else images
         )
@@ -163,7 +165,7 @@ def _pieces(images: Any, wanted: Wanted) -> Iterator[Piece]:
 
 
 def _is_loader(images: Any) -> bool:
-    """Tell a loader, which yields batches, from what can be indexed, which has single images."""
+    """Return whether `images` is a loader of batches; what can be indexed holds single images."""
     if not isinstance(images, Iterable) and not hasattr(images, "__getitem__"):
         raise VitscopeError(
             f"`images` is a {type(images).__name__}, allowed: a tensor, an array, a DataLoader, a "
@@ -175,8 +177,8 @@ def _is_loader(images: Any) -> bool:
 def _image_and_labels(item: Any, dimensions: int = 3) -> Piece:
     """Return the image or the batch in an element of a data set, and the labels that come with it.
 
-    Both are found by their keys; else the first entry with this number of dimensions is the image,
-    and the first integers behind it, one for each image, are the labels.
+    Both are found by their keys. Without such keys, the first entry with this number of dimensions
+    is the image, and the first integers after this entry, one for each image, are the labels.
     """
     if not isinstance(item, Mapping | tuple | list):
         return item, None
@@ -202,15 +204,15 @@ def _is_image(value: Any, dimensions: int) -> bool:
 
 def _as_labels(value: Any, count: int) -> Array | None:
     try:
-        array = _as_array(value)
-    except ValueError:  # Of several lengths.
+        array = _as_numpy(value)
+    except ValueError:  # The rows differ in length.
         return None
     return array.reshape(-1) if array.dtype.kind in "iu" and array.size == count else None
 
 
 def _checked_batch(batch: Any) -> Piece:
     images, labels = _image_and_labels(batch, dimensions=4)
-    array = _as_array(images)
+    array = _as_numpy(images)
     if array.ndim != 4:
         raise VitscopeError(
             f"`images` yields values of the shape {array.shape}, allowed: batches (N, C, H, W)."
@@ -220,7 +222,7 @@ def _checked_batch(batch: Any) -> Piece:
 
 def _stack_images(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piece]:
     while group := [*islice(items, IMAGES_PER_PIECE)]:
-        arrays = [_cut_picture(image, wanted) for image, _ in group]
+        arrays = [_crop_picture(image, wanted) for image, _ in group]
         if any(array.shape != arrays[0].shape for array in arrays):
             raise VitscopeError(
                 f"The images have different shapes, {arrays[0].shape} among them: give arrays of "
@@ -230,12 +232,12 @@ def _stack_images(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piece]:
         yield np.stack(arrays), np.concatenate(known) if len(known) == len(group) else None
 
 
-def _cut_picture(image: Any, wanted: Wanted) -> Array:
-    """Return an image as an array (C, H, W); resize and cut a picture of Pillow if needed."""
+def _crop_picture(image: Any, wanted: Wanted) -> Array:
+    """Return an image as an array (C, H, W); resize and crop a picture of Pillow if needed."""
     if not isinstance(image, Image.Image):
-        return _as_array(image)
+        return _as_numpy(image)
     own = in_short(image.height, image.width)
-    size = _size_to_cut(wanted, own) or own
+    size = _size_to_crop(wanted, own) or own
     dataset = {
         "channels": 1 if Image.getmodebase(image.mode) == "L" else 3,
         "image_size": size,
@@ -245,7 +247,7 @@ def _cut_picture(image: Any, wanted: Wanted) -> Array:
     return preprocess(in_rgb(image, "A picture of `images`"), dataset, "images")
 
 
-def _as_array(values: Any) -> Array:
+def _as_numpy(values: Any) -> Array:
     if hasattr(values, "detach"):
         values = values.detach().cpu()
         # NumPy has no bfloat16.
@@ -317,8 +319,8 @@ class _Taking:
         return np.ascontiguousarray(scaled, np.float32)
 
 
-def _said_scaling(wanted: Wanted) -> tuple[Any, Any] | None:
-    """Return mean and std of pixels as the caller gives them, or else the network, or None."""
+def _known_scaling(wanted: Wanted) -> tuple[Any, Any] | None:
+    """Return mean and std of pixels: the caller's, else the network's; None if neither is known."""
     if wanted.mean is None and wanted.std is None and "mean" in wanted.of_network:
         return wanted.of_network["mean"], wanted.of_network["std"]
     return None if wanted.mean is None or wanted.std is None else (wanted.mean, wanted.std)
@@ -327,7 +329,7 @@ def _said_scaling(wanted: Wanted) -> tuple[Any, Any] | None:
 def _scaling_of_pixels(
     wanted: Wanted, channels: int, what: str
 ) -> tuple[list[float], list[float], list[str]]:
-    given = _said_scaling(wanted)
+    given = _known_scaling(wanted)
     if given is None:
         raise VitscopeError(
             f"Nothing says how the network takes {what}: give mean= and std=, of pixels from 0 to "
@@ -338,7 +340,7 @@ def _scaling_of_pixels(
         notes.append(f"images: mean {given[0]} and std {given[1]}, as the network was trained")
     found = {}
     for name, value in zip(("mean", "std"), given, strict=True):
-        values = _as_array(value).astype(np.float64).ravel().tolist()
+        values = _as_numpy(value).astype(np.float64).ravel().tolist()
         found[name] = values * channels if len(values) == 1 else values
         if len(found[name]) != channels:
             raise VitscopeError(
@@ -352,7 +354,7 @@ def _scaling_of_pixels(
     return mean, std, notes
 
 
-def _spool(pieces: Iterable[Piece], taking: _Taking, raw: Path) -> tuple[Array, bool]:
+def _spool_images(pieces: Iterable[Piece], taking: _Taking, raw: Path) -> tuple[Array, bool]:
     labels: list[Array] = []
     exact = not taking.is_normalized
     raw.parent.mkdir(parents=True, exist_ok=True)
@@ -374,7 +376,7 @@ def _is_8_bit(images: Array) -> bool:
 
 
 def _checked_labels(labels: Any, images: int) -> Array:
-    array = _as_array(labels)
+    array = _as_numpy(labels)
     if array.dtype.kind not in "iu" or array.shape != (images,):
         raise VitscopeError(
             f"The labels are {array.dtype} of the shape {array.shape}, allowed: whole numbers, "
@@ -383,7 +385,7 @@ def _checked_labels(labels: Any, images: int) -> Array:
     return array.astype(np.int64)
 
 
-def _check_classes(labels: Any, found: Array, classes: int | None) -> Array:
+def _check_labels_fit_classes(labels: Any, found: Array, classes: int | None) -> Array:
     """Check the labels against the network's classes; without classes, all become unknown."""
     numbers = _checked_labels(labels, len(found))
     known = numbers[numbers >= 0]
@@ -402,16 +404,16 @@ def _check_classes(labels: Any, found: Array, classes: int | None) -> Array:
     return numbers
 
 
-def _write_images(
+def _write_split_of_images(
     raw: Path, taking: _Taking, exact: bool, labels: Array, names: list[str], path: Path
 ) -> None:
     count = len(labels)
     dtype = np.dtype(np.uint8 if taking.is_integer else np.float32)
     stored: Callable[[Array], Array] = _as_8_bit if exact else np.asarray
 
-    def written() -> Iterator[tuple[str, int, Array]]:
+    def tensors_in_order() -> Iterator[tuple[str, int, Array]]:
         yield "index", 0, np.arange(count)
-        # Read, and not mapped: what is mapped counts as memory of this process.
+        # Read the file, since a mapped file would count as memory of this process.
         with raw.open("rb") as file:
             for first in range(0, count, IMAGES_PER_PIECE):
                 wanted = min(IMAGES_PER_PIECE, count - first)
@@ -427,7 +429,7 @@ def _write_images(
     }
     facts = {"classes": json.dumps(names), "source": "images in memory"}
     metadata = {"dataset": DATASET, "split": SPLIT, **facts}
-    write_split(path, metadata, tensors, written(), len(names))
+    write_split(path, metadata, tensors, tensors_in_order(), len(names))
 
 
 def _as_8_bit(images: Array) -> Array:

@@ -15,11 +15,11 @@ from vitscope.networks.building.networks import Output
 
 @contextmanager
 def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> Iterator[nn.Module]:
-    """Give a network in evaluation mode; after the block restore it, whatever happened there.
+    """Give a network in evaluation mode for a `with` block, then restore it, also after errors.
 
-    Restored are its modes, the device and the memory layout of its tensors, the very objects that
-    hold them, and what requires a gradient. Meanwhile it takes images of any type, and returns the
-    logits alone, with `logits`, or the tensor `output`.
+    This restores training modes, the devices and memory layouts of tensors, the objects that hold
+    tensors, and which of them require a gradient. Within the block, the network takes images of any
+    type, and returns the logits alone, with `logits`, or the tensor `output`.
     """
     modes = {module: module.training for module in network.modules()}
     parameters = [(each, each.data, each.requires_grad, each.grad) for each in network.parameters()]
@@ -29,7 +29,7 @@ def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> 
         for name, buffer in module._buffers.items()
     ]
     with ExitStack() as stack:
-        stack.callback(_give_back, modes, parameters, buffers)
+        stack.callback(_restore_network, modes, parameters, buffers)
         stack.enter_context(networks.without_fast_path())
         if networks.is_compiled(network):
             stack.enter_context(networks.uncompiled())
@@ -38,7 +38,7 @@ def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> 
         yield network.eval()
 
 
-def _give_back(modes: Any, parameters: Any, buffers: Any) -> None:
+def _restore_network(modes: Any, parameters: Any, buffers: Any) -> None:
     for parameter, data, requires_grad, gradient in parameters:
         parameter.data = data
         parameter.requires_grad_(requires_grad)
@@ -49,8 +49,8 @@ def _give_back(modes: Any, parameters: Any, buffers: Any) -> None:
         module.training = training
 
 
-def find_place(network: nn.Module, wanted: torch.device | str | None) -> torch.device:
-    """Return the device to measure on, by default the network's; refuse one that is not there."""
+def choose_device(network: nn.Module, wanted: torch.device | str | None) -> torch.device:
+    """Return the device to measure on, by default the network's; refuse one that does not exist."""
     if any(each.is_meta for each in chain(network.parameters(), network.buffers())):
         raise VitscopeError(
             "The network has tensors on torch's meta device, which have no values: load its "

@@ -29,11 +29,11 @@ from vitscope.measures.per_image import merge_means
 from vitscope.networks.building import networks, own_code
 from vitscope.networks.building.networks import Output
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT, Side
-from vitscope.scopes.images import Wanted, place_in, store
-from vitscope.scopes.lending import device_of, find_place, lend
+from vitscope.scopes.images import Wanted, split_file_in, store_images
+from vitscope.scopes.lending import choose_device, device_of, lend
 from vitscope.scopes.making import Maker
-from vitscope.scopes.saving import save
-from vitscope.scopes.study import check_size, describe_study, describe_video
+from vitscope.scopes.saving import save_as_study
+from vitscope.scopes.study import check_image_size, describe_study, describe_video
 from vitscope.scopes.tables import OTHERS, Tables
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
@@ -57,12 +57,12 @@ class Scope(Tables):
         # The folder is removed when this object is.
         self._folder = folder
         self._network = network
-        # The tables of the user's own functions, and how these were called.
+        # For each of the user's functions, how it was called, and its table.
         self._own: dict[str, tuple[Any, pd.DataFrame]] = {}
         self._device = device
         self._maker = Maker(study, network, images, device, Path(folder.name))
         kinds = set(BLOCKS.read(self._maker.make("blocks"))["kind"])
-        self.members = [Member(self.name, model.label, _family_of(kinds))]
+        self.members = [Member(self.name, model.label, _family_by_kinds(kinds))]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the network, the images, and every table made so far."""
@@ -76,7 +76,7 @@ class Scope(Tables):
     def maps(self) -> Iterator[tuple[str, npt.NDArray[Any]]]:
         """Yield the name of each cut point, with the feature maps of all images there.
 
-        Maps are arrays (images, channels, height, width); those of all cut points are in memory.
+        Maps are arrays (images, channels, height, width). The maps of all cut points are in memory.
         """
         found: dict[str, list[npt.NDArray[Any]]] = {}
         for _, file in self._maker.latents():
@@ -99,9 +99,9 @@ class Scope(Tables):
     def measure(self, function: Callable[..., Any], **keywords: Any) -> pd.DataFrame:
         """Measure with a function of your own, and return the table.
 
-        It is called with the feature maps of each cut point, an array (images, channels, height,
-        width), and with the keywords; it returns one number for each image. `plot` draws the table
-        by the name of the function.
+        `function` is called with the feature maps of each cut point, an array (images, channels,
+        height, width), and with the keywords, and has to return one number for each image. `plot`
+        draws the table by the name of the function.
         """
         name = function.__name__
         if name in {*registry.names(), *registry.kinds(), *OTHERS}:
@@ -117,7 +117,7 @@ class Scope(Tables):
         points = BLOCKS.read(self._maker.make("blocks"))[[*CUT_POINT]]
         bootstrap = asdict(self.study.analysis.bootstrap)
         table = merge_means(Parts(self.name, iter(parts), points), "value", **bootstrap)
-        self._own[name] = (_call_of(function, keywords), table)
+        self._own[name] = (_identity_of_call(function, keywords), table)
         return table
 
     def own(self) -> dict[str, Any]:
@@ -157,11 +157,11 @@ class Scope(Tables):
         frames_per_second: float | None = None,
         lossless: bool = False,
     ) -> Path:
-        """Show each frame of a video, and beside it what the network makes of it.
+        """Show each frame of a video beside what the network makes of the frame.
 
         `source` is a folder of frames, an animated GIF, WebP or PNG, or any video where ffmpeg is
         on the PATH; the name of `out` ends in the format, `.webp`, `.gif` or, by ffmpeg, `.mp4`.
-        `shows` is `heads`, of a block, `rollout`, or `components` of tokens; the keywords are the
+        `shows` is `heads` (of a block), `rollout`, or `components` (of tokens). Keywords are the
         keys of `videos` in a study.
         """
         settings = describe_video(
@@ -186,14 +186,14 @@ class Scope(Tables):
         """
         images = self._maker.images
         kinds = [kind for kind in self.kinds() if kind not in self._own]
-        return save(self.study, kinds, self._network, images, Path(folder), make, keywords)
+        return save_as_study(self.study, kinds, self._network, images, Path(folder), make, keywords)
 
-    def _snapshots(self, kind: str) -> list[str]:
+    def _snapshots_of_kind(self, kind: str) -> list[str]:
         return [END] if registry.kinds()[kind].snapshots else []
 
 
-def _call_of(function: Callable[..., Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what identifies a call: place, byte code and keywords, as if its cell ran again."""
+def _identity_of_call(function: Callable[..., Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what identifies a call, even if its cell runs again: place, byte code and keywords."""
     code = getattr(function, "__code__", None)
     plain = [each for each in code.co_consts if not isinstance(each, CodeType)] if code else []
     said = (code.co_code, code.co_names, repr(plain)) if code else ()
@@ -206,18 +206,18 @@ def _unpickle(state: Mapping[str, Any], own: dict[str, Any], files: Mapping[str,
         path = Path(folder.name) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    scope = Scope(images=Split(place_in(Path(folder.name))), folder=folder, **state)
+    scope = Scope(images=Split(split_file_in(Path(folder.name))), folder=folder, **state)
     scope._own = own
     return scope
 
 
-def _family_of(kinds: set[str]) -> str:
+def _family_by_kinds(kinds: set[str]) -> str:
     if "msa" in kinds:
         return "alternet" if "conv" in kinds else "vit"
     return "resnet" if "conv" in kinds else "mixer"
 
 
-def between(name: str, one: Scope, other: Scope) -> pd.DataFrame:
+def measure_pair(name: str, one: Scope, other: Scope) -> pd.DataFrame:
     """Measure a pair of networks that were looked at with the same images; return the table."""
     first, second = one._maker, other._maker
     ours, theirs = first.images, second.images
@@ -265,21 +265,22 @@ def look(
     network; without them, images are used unchanged.
 
     `points` are the modules to read, in place of the cut points that are found. `name` is the name
-    of the network in tables and figures, `image_size` the side to which pictures are cropped, or
-    height and width, `classes` how many it tells apart, None if it returns features, which is found
-    where its `num_classes` is 0 or its last module is a head of `nn.Identity`, `class_names` the
-    names of all classes, or "imagenet", by which predictions are called, `output` the name or
-    number of the tensor that holds the logits, where the network returns several, `norms` whether
-    networks that normalize the sums of stream and branch are read "after" these norms or "before"
-    them, `loss` the weight decay and the augmentation of its training, and `analysis` the settings
-    of measures; the last two are written as in a study.
+    of the network in tables and figures. `image_size` is the side to which pictures are cropped, or
+    height and width. `classes` is the number of classes, or None if the network returns features;
+    by default, this is found out: a network returns features if its `num_classes` is 0 or its last
+    module is a head of `nn.Identity`. `class_names` are the names of all classes, or "imagenet", to
+    show with predictions. `output` is the name or index of the tensor that holds the logits, if the
+    network returns several. `norms` says whether networks that normalize the sums of stream and
+    branch are read "after" these norms or "before" them. `loss` has the weight decay and the
+    augmentation of the training, and `analysis` the settings of measures; both are written as in a
+    study.
 
     The network is borrowed for each measurement, and unchanged afterwards.
     """
     if not isinstance(model, nn.Module):
         raise VitscopeError(f"`model` is a {type(model).__name__}, allowed: a torch.nn.Module.")
     model = networks.unwrap_compiled(model)
-    place = find_place(model, device)
+    place = choose_device(model, device)
     folder = TemporaryDirectory(prefix="vitscope-")
     try:
         names = imagenet_class_names() if class_names == IMAGENET else class_names
@@ -287,9 +288,9 @@ def look(
         # What a network of timm says about the images that it was trained on.
         trained_on = getattr(model, "pretrained_cfg", None)
         said = trained_on if isinstance(trained_on, Mapping) else {}
-        wanted = Wanted(mean, std, check_size(image_size), named, said)
+        wanted = Wanted(mean, std, check_image_size(image_size), named, said)
         found = partial(_count_classes, model, output, classes)
-        stored = store(images, labels, wanted, found, Path(folder.name))
+        stored = store_images(images, labels, wanted, found, Path(folder.name))
         if classes == "found" and (why := networks.why_no_classifier(model)):
             stored.notes.append(
                 f"network: {why}, so that it returns features: give classes= if not"

@@ -1,4 +1,4 @@
-"""Make the tables of a network in memory: by the jobs of the workflow, in this process."""
+"""Make the tables of a network in memory, with the jobs of the workflow, in this process."""
 
 import shutil
 import sys
@@ -41,8 +41,9 @@ with warnings.catch_warnings():
     from tqdm import auto
 
 
-# A folder whose files are in memory, if the system has it; and how many bytes may go there.
-IN_MEMORY, MOST_IN_MEMORY = Path("/dev/shm"), 1 << 30
+# A folder whose files are in memory, on systems that have it.
+IN_MEMORY = Path("/dev/shm")
+MOST_IN_MEMORY = 1 << 30  # bytes that may go there
 
 
 class Maker:
@@ -69,10 +70,10 @@ class Maker:
         path, inputs = self.path(table), dict[str, Any]()
         if not path.is_file():
             if table == "blocks":
-                with self._lent() as network:
+                with self._lend_network() as network:
                     self.run("convert_checkpoint", {"network": network}, {"blocks": str(path)})
             elif table == "predictions":
-                with self._running("predictions", len(self.images)) as network:
+                with self._lend_with_progress("predictions", len(self.images)) as network:
                     inputs = {"checkpoint": network, "images": self.images}
                     names = {"split": self.study.analysis.split}
                     self.run("predict", inputs, {"predictions": path}, names)
@@ -82,7 +83,7 @@ class Maker:
                     inputs["blocks"] = self.make("blocks")
                 self.run("merge", inputs, {"table": path}, {"measure": table})
             else:
-                self._measure(measure, {0: path})
+                self._measure_parts(measure, {0: path})
         return path
 
     def why_not(self, table: str) -> str | None:
@@ -90,7 +91,7 @@ class Maker:
         if table == "blocks":
             return None
         if table == "predictions":
-            return self._without_classes(table)
+            return self._why_no_classes(table)
         measure = registry.declared(table)
         measured = measure_of_parts(measure)
         taken = measured.inputs.values()
@@ -103,13 +104,13 @@ class Maker:
                 f"{table} needs the images of a split '{measured.split(self.study)}': the workflow "
                 f"measures it, of a study that has one."
             )
-        if measured.needs_classes and (missing := self._without_classes(table)):
+        if measured.needs_classes and (missing := self._why_no_classes(table)):
             return missing
         by_label = measured.needs_classes and measured.by_label
         if (by_label or measure.needs_labels) and (self.images.labels < 0).any():
             return f"{table} needs the classes of the images: give labels=."
-        if measured.reads_attention and self._without_attention:
-            return f"{table} takes a network that attends: {self._without_attention}"
+        if measured.reads_attention and self._why_no_attention:
+            return f"{table} takes a network that attends: {self._why_no_attention}"
         if measured.need.of_training and self.study.loss is None:
             return (
                 f"{table} needs the loss of the training: give loss={{'weight_decay': ...}}, 0 for "
@@ -121,19 +122,19 @@ class Maker:
                 f"give images from 0 to 255, and mean= and std=."
             )
         if measured.need.of_images:
-            return _refusal(partial(measure.check, self.study))
-        # Whether a network suits a measure that takes no images shows only when it is measured.
+            return _error_sentence_of(partial(measure.check, self.study))
+        # Only measuring shows whether a network suits a measure that takes no images.
         if table not in self._lacking:
-            self._lacking[table] = _refusal(partial(self.make, table))
+            self._lacking[table] = _error_sentence_of(partial(self.make, table))
         return self._lacking[table]
 
-    def _without_classes(self, table: str) -> str | None:
+    def _why_no_classes(self, table: str) -> str | None:
         if self.study.models[self.model].classes is None:
-            return f"{table} needs a network that tells classes apart: {self._without_logits}"
+            return f"{table} needs a network that tells classes apart: {self._why_no_logits}"
         return None
 
     @cached_property
-    def _without_logits(self) -> str:
+    def _why_no_logits(self) -> str:
         if why := why_no_classifier(self._network):
             return f"this one says that it does not ({why})."
         images = self.images.normalize(slice(2), self._settings["mean"], self._settings["std"])
@@ -145,8 +146,8 @@ class Maker:
         return f"this one has no logits, but returns a tensor {shape} for {len(images)} images."
 
     @cached_property
-    def _without_attention(self) -> str | None:
-        with self._lent() as network:
+    def _why_no_attention(self) -> str | None:
+        with self._lend_network() as network:
             points = read_cut_points(self.make("blocks"))
             return explain_no_attention(find_attention(network, self._settings, points))
 
@@ -161,7 +162,7 @@ class Maker:
         snapshot = f"{END}/" if measure.need.of_training else ""
         paths = {number: self.path(measure.name, f"{snapshot}{number}") for number in numbers}
         missing = {number: path for number, path in paths.items() if not path.is_file()}
-        self._measure(measure, missing)
+        self._measure_parts(measure, missing)
         return [*paths.values()]
 
     def run(
@@ -178,28 +179,32 @@ class Maker:
         said = work.values(study or self.study, {"model": self.model, **(names or {})})
         work.run(inputs, outputs, said | {"device": self._device} | values, self._resources)
 
-    def _measure(self, measure: Measure, paths: Mapping[int, Path]) -> None:
-        """Measure each part of `paths`, by its number; make inputs that parts share once."""
+    def _measure_parts(self, measure: Measure, paths: Mapping[int, Path]) -> None:
+        """Measure each part in `paths`, by index; make inputs that parts share only once."""
         points = len(read_cut_points(self.make("blocks")))
-        with _scratch() as shared:
+        with _temporary_folder() as shared:
             for number, path in paths.items():
                 names = {"measure": measure.name, "model": self.model, "part": str(number)}
                 case = case_of(self.study, names)
-                with _scratch() as own:
+                with _temporary_folder() as own:
                     inputs = {
-                        name: self._made(
+                        name: self._make_input(
                             made, made.names(case), own if "part" in made.about else shared
                         )
                         for name, made in measure.inputs.items()
                         if isinstance(made, Made)
                     }
-                    runs, total = measure.need.runs, self._passes(measure, number, points)
-                    with self._running(measure.name, total) if runs else self._lent():
+                    runs, total = measure.need.runs, self._passes_of_part(measure, number, points)
+                    with (
+                        self._lend_with_progress(measure.name, total)
+                        if runs
+                        else self._lend_network()
+                    ):
                         self.run("measure", inputs, {"table": path}, names)
 
-    def _made(self, made: Made, names: Names | Sequence[Names], folder: Path) -> Any:
+    def _make_input(self, made: Made, names: Names | Sequence[Names], folder: Path) -> Any:
         if not isinstance(names, Mapping):
-            return [self._made(made, each, folder) for each in names]
+            return [self._make_input(made, each, folder) for each in names]
         if made.output:
             return self.make(made.output)
         here = {"convert_checkpoint": self._network, "build_split": self.images}
@@ -211,13 +216,13 @@ class Maker:
         return path
 
     def latents(self) -> Iterator[tuple[int, Path]]:
-        """Yield the number of each shard and the file of its latents, removed before the next."""
+        """Yield the index of each shard, and the file of its latents, then remove the file."""
         blocks = self.make("blocks")
         size = BLOCKS.read(blocks)[["channels", "height", "width"]].prod(axis=1).sum()
         most = min(self.study.analysis.shard_size, len(self.images))
         with (
-            self._running("feature maps", self.study.images(self.model)) as network,
-            _scratch(4 * int(size) * most) as folder,
+            self._lend_with_progress("feature maps", self.study.images(self.model)) as network,
+            _temporary_folder(4 * int(size) * most) as folder,
         ):
             for shard in range(self.study.shards(self.model)):
                 latents = folder / f"{shard}.safetensors"
@@ -243,29 +248,29 @@ class Maker:
         of_latents = [each for each in known if each.needs == "latents" and each != measure]
         measures = [measure, *(each for each in of_latents if not self.why_not(each.name))]
         blocks = self.make("blocks")
-        with self._running("feature maps", self.study.images(self.model)) as network:
+        with self._lend_with_progress("feature maps", self.study.images(self.model)) as network:
             inputs = {"checkpoint": network, "blocks": blocks, "images": self.images}
             for shard, path in enumerate(passes):
                 names = {"model": self.model, "part": str(shard)}
                 measured = measured_in_pass(self.study, names, measures)
                 self.run("measure_pass", inputs, {"parts": path}, names, **measured)
 
-    def _passes(self, measure: Measure, number: int, cut_points: int) -> float | None:
+    def _passes_of_part(self, measure: Measure, number: int, cut_points: int) -> float | None:
         work = measure.work(self.study, self.model, number, len(self.images), cut_points)
         return work.passes if work and not work.most and work.keeps == "pass" else None
 
-    def _lent(self) -> AbstractContextManager[nn.Module]:
+    def _lend_network(self) -> AbstractContextManager[nn.Module]:
         model = self.study.models[self.model]
         return lend(self._network, logits=model.classes is not None, output=model.output)
 
     @contextmanager
-    def _running(self, what: str, images: float | None) -> Iterator[nn.Module]:
+    def _lend_with_progress(self, what: str, images: float | None) -> Iterator[nn.Module]:
         """Lend the network to a measurement; show a bar that counts its images."""
         # In a notebook the bar is part of the page; elsewhere it is shown on a terminal only.
         watched = auto.notebook_tqdm is not auto.std_tqdm or sys.stderr.isatty()
         bar = {"desc": what, "unit": "image", "leave": False, "disable": not watched}
         total = images and round(images)
-        with self._lent() as network, auto.tqdm(total=total, **bar) as shown:
+        with self._lend_network() as network, auto.tqdm(total=total, **bar) as shown:
             hook = count_images(network, shown.update)
             try:
                 yield network
@@ -284,7 +289,7 @@ class Maker:
         place = {"model": self.model, "source": {"path": str(source)}}
         video = typed(settings | place, Video)
         files = {"blocks": self.make("blocks"), "source": source.expanduser()}
-        with self._running("frames", settings["frames"]) as network:
+        with self._lend_with_progress("frames", settings["frames"]) as network:
             study = replace(self.study, videos={"video": video})
             inputs = {"checkpoint": network, **files}
             names = {"video": "video"}
@@ -294,18 +299,18 @@ class Maker:
     def warnings(self) -> list[str]:
         """Return reasons to doubt the network, and the warnings in the tables made so far."""
         of_tables = read_warnings(sorted(self._folder.glob(f"*/{self.model}.parquet")))
-        return [*self._doubts, *of_tables]
+        return [*self._doubts_about_network, *of_tables]
 
     @cached_property
-    def _doubts(self) -> list[str]:
+    def _doubts_about_network(self) -> list[str]:
         image = self.images.normalize(slice(1), self._settings["mean"], self._settings["std"])
         with lend(self._network) as network:
             why = why_unrepeatable(network, image.to(device_of(network)))
         return [why] if why else []
 
 
-def _refusal(action: Callable[[], object]) -> str | None:
-    """Run an action; return the sentence of its refusal, or None."""
+def _error_sentence_of(action: Callable[[], object]) -> str | None:
+    """Run an action; return the error sentence if it is refused, or None."""
     try:
         action()
     except VitscopeError as error:
@@ -314,8 +319,8 @@ def _refusal(action: Callable[[], object]) -> str | None:
 
 
 @contextmanager
-def _scratch(size: int | None = None) -> Iterator[Path]:
-    """Give a temporary folder: in memory, if `size` bytes fit there twice."""
+def _temporary_folder(size: int | None = None) -> Iterator[Path]:
+    """Give a temporary folder, in memory if there is room for twice `size` bytes."""
     in_memory = size is not None and size <= MOST_IN_MEMORY and IN_MEMORY.is_dir()
     has_room = in_memory and shutil.disk_usage(IN_MEMORY).free > 2 * (size or 0)
     with TemporaryDirectory(prefix="vitscope-", dir=IN_MEMORY if has_room else None) as place:

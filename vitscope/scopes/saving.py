@@ -1,7 +1,7 @@
-"""Save what was looked at as a study, from which the workflow makes the same, on any machine.
+"""Save a network and images in memory as a study, from which the workflow makes the same tables.
 
 `python -m vitscope.scopes.saving STUDY IMAGES RETURNED` builds the network of a saved study in a
-process of its own, as jobs do, and writes what it makes of normalized images.
+process of its own, as jobs do, and writes the outputs of the network for normalized images.
 """
 
 import ast
@@ -37,13 +37,13 @@ from vitscope.studies.loading import load_study
 NETWORK = "network.py"
 # Keywords of timm that the study's data set decides.
 OF_THE_DATA = ("num_classes", "img_size", "in_chans", "pretrained")
-# The network that is built again is compared with the first on this many images.
+# The rebuilt network is compared with the original on this many images.
 PROOFS = 2
 
 Make = Callable[..., nn.Module]
 
 
-def save(
+def save_as_study(
     study: Study,
     kinds: list[str],
     network: nn.Module,
@@ -54,8 +54,8 @@ def save(
 ) -> Path:
     """Write a study with its images and weights to a folder; return the file of the study.
 
-    It is first written beside the folder, and moved there only after the network was built from it
-    again, by `make` and its `keywords`, and returned the same.
+    The study is first written beside `folder`, and moved there only after the network
+    was rebuilt from it, by `make` and its `keywords`, and returned the same outputs.
     """
     if not images.has_pixels:
         raise VitscopeError(
@@ -66,7 +66,7 @@ def save(
     with TemporaryDirectory(prefix=".saving-", dir=there) as place:
         beside = Path(place)
         family, arch = _how_to_build(network, beside, make, keywords)
-        _write_images(images, beside / IMAGES)
+        _write_npz_of_images(images, beside / IMAGES)
         weights = {name: each.detach().cpu() for name, each in network.state_dict().items()}
         copies = {name: each.clone().contiguous() for name, each in weights.items()}
         safetensors.torch.save_file(copies, beside / WEIGHTS)
@@ -86,7 +86,7 @@ def save(
 
 
 def _move_files(source: Path, target: Path) -> None:
-    """Move all files below a folder, except those the target has already, such as own code."""
+    """Move all files below a folder, except files that the target already has, such as own code."""
     for file in [each for each in source.rglob("*") if each.is_file()]:
         place = target / file.relative_to(source)
         if not (place.is_file() and filecmp.cmp(file, place, shallow=False)):
@@ -107,7 +107,7 @@ def _settings_of_file(
     return dict(settings)
 
 
-def _write_images(images: Split, path: Path) -> None:
+def _write_npz_of_images(images: Split, path: Path) -> None:
     pixels = images.images(slice(None)).transpose(0, 2, 3, 1)
     arrays: dict[str, Any] = {"images": np.ascontiguousarray(pixels)}
     if (images.labels >= 0).all():
@@ -141,7 +141,7 @@ def _how_to_build(
 
 
 def _module_of_notebook(module: Any, name: str) -> str:
-    """Write a module out of the imports, definitions and constants of a notebook's cells."""
+    """Return a module with the imports, definitions and constants of a notebook's cells."""
     cells = getattr(module, "In", None)
     if cells is None:
         raise VitscopeError(
@@ -150,13 +150,13 @@ def _module_of_notebook(module: Any, name: str) -> str:
         )
     found: dict[str, str] = {}
     for cell in cells:
-        for key, source in _definitions(cell):
+        for key, source in _definitions_in_cell(cell):
             found.pop(key, None)
             found[key] = source
     return "\n\n".join(found.values()) + "\n"
 
 
-def _definitions(cell: str) -> Iterator[tuple[str, str]]:
+def _definitions_in_cell(cell: str) -> Iterator[tuple[str, str]]:
     """Yield name and source of each import, class, function and literal constant of a cell."""
     lines = cell.splitlines()
     plain = "\n".join("" if line.lstrip()[:1] in ("%", "!", "?") else line for line in lines)
@@ -217,7 +217,7 @@ def _nearly_same(ours: Array, theirs: Array) -> bool:
 
 
 def _example_of_make(network: nn.Module) -> str:
-    """Show what to give for a network of Hugging Face, which is built from a configuration."""
+    """Return an example of make= for a network of Hugging Face, or an empty text for others."""
     config: Any = getattr(network, "config", None)
     if not hasattr(config, "to_diff_dict"):
         return ""
@@ -234,7 +234,7 @@ def _example_of_make(network: nn.Module) -> str:
 
 
 def main(file: Path, images: Path, returned: Path) -> None:
-    """Build the network of a study from its description and weights; write what it returns."""
+    """Build the network of a study from its description and weights, and write its outputs."""
     study = load_study(file)
     ((name, model),) = study.models.items()
     network = study.network(name)

@@ -1,4 +1,4 @@
-"""The study of a network in memory: what a file would say of it, so that all else reads that."""
+"""The study of a network in memory, with the settings that a study's file would have."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -19,7 +19,7 @@ from vitscope.studies.checks import check_view
 from vitscope.studies.loading import analysis_schema, study_schema
 from vitscope.studies.resolving import build_study
 
-# Error sentences name it where they would name the file of a study.
+# Error sentences have this in place of the name of a study's file.
 WHERE = "look"
 IMAGES, WEIGHTS = "images.npz", "weights.safetensors"
 
@@ -34,7 +34,7 @@ def describe_study(
     analysis: Mapping[str, Any] | None,
 ) -> Study:
     """Return a study of a network and images in memory that has every figure of one network."""
-    own = _checked_settings(analysis or {}, analysis_schema(), "analysis")
+    own = _check_part_of_study(analysis or {}, analysis_schema(), "analysis")
     of_model = schema_of(Model)["properties"]
     model: Settings = {
         "label": name,
@@ -42,11 +42,11 @@ def describe_study(
         "data": DATASET,
         "checkpoint": {"path": WEIGHTS},
         "arch": {},
-        "norms": _checked_settings(norms, of_model["norms"], "norms"),
+        "norms": _check_part_of_study(norms, of_model["norms"], "norms"),
     }
     if points is not None:
         listed = [dict(point) for point in points]
-        model["points"] = _checked_settings(listed, of_model["points"], "points")
+        model["points"] = _check_part_of_study(listed, of_model["points"], "points")
     if output is not None:
         model["output"] = output
     split = stored.split
@@ -73,13 +73,13 @@ def describe_study(
         "analysis": _fit_to_images(own, len(split)),
     }
     if loss is not None:
-        settings["loss"] = _checked_settings(dict(loss), schema_of(Loss), "loss")
+        settings["loss"] = _check_part_of_study(dict(loss), schema_of(Loss), "loss")
     fill(settings, study_schema())
     return build_study(name, Path(WHERE), settings)
 
 
 def describe_video(**settings: Any) -> Settings:
-    """Check the settings of a video as a study's, and return them."""
+    """Check the settings of a video by the rules of studies, and return the settings."""
     schema = schema_of(Video)
     own = {key: schema["properties"][key] for key in settings}
     check("video", settings, {**schema, "properties": own, "required": []})
@@ -87,14 +87,14 @@ def describe_video(**settings: Any) -> Settings:
     return settings
 
 
-def check_size(size: ImageSize | None) -> ImageSize | None:
-    """Check the size of images as a study's, and return it; a tuple becomes a list."""
+def check_image_size(size: ImageSize | None) -> ImageSize | None:
+    """Check a size of images by the rules of studies, and return it; a tuple becomes a list."""
     given = [*size] if isinstance(size, tuple) else size
     rules = schema_of(Dataset)["properties"]["image_size"]
-    return None if given is None else _checked_settings(given, rules, "image_size")
+    return None if given is None else _check_part_of_study(given, rules, "image_size")
 
 
-def _checked_settings(settings: Any, schema: Schema, key: str) -> Any:
+def _check_part_of_study(settings: Any, schema: Schema, key: str) -> Any:
     copied = deepcopy(settings)
     check(WHERE, copied, schema, within=(key,))
     return copied

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import yaml
 
-from vitscope.claims.counting import add_recipes, count_claims, joined
+from vitscope.claims.counting import add_recipes, count_claims, join_rows_of_figures
 from vitscope.claims.points import Published, at_snapshots, read_published_of
-from vitscope.claims.report import findings
+from vitscope.claims.report import findings_as_table
 from vitscope.claims.tables import CLAIMS
-from vitscope.drawing.figure import Member, as_shown, rows_of
+from vitscope.drawing.figure import Member, escaped_member, rows_of
 from vitscope.errors import VitscopeError, nearest
 from vitscope.jobs import describing
 from vitscope.jobs.tables import find_table
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # The resolution on a screen; files have the resolution of the style.
 DOTS_PER_INCH = 150
-# Tables beside those of measures.
+# Tables that belong to no measure.
 OTHERS = ("blocks", "predictions")
 
 
@@ -85,7 +85,7 @@ class Tables:
     def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
         """Draw a figure of a kind, as the workflow does, and save nothing.
 
-        With `ax` it is drawn there, if it has a single panel. `options` are keys of the kind, such
+        A figure of a single panel is drawn in `ax`, if given. `options` are keys of the kind, such
         as `over=True` for `attention_heads`.
         """
         known = () if kind in self.own() else _kind_of_figure(kind).option_keys
@@ -98,33 +98,37 @@ class Tables:
         if kind in self.own():
             from vitscope.measures.own.show import plot_by_depth
 
-            drawn_by_depth = partial(plot_by_depth, self.table(kind), self.members, label=kind)
-            return draw_in(kind, ax, drawn_by_depth)
-        return self._draw(kind, self.members, ax, options)
+            plot_own = partial(plot_by_depth, self.table(kind), self.members, label=kind)
+            return draw_styled(kind, ax, plot_own)
+        return self._draw_members(kind, self.members, ax, options)
 
     def overview(self) -> "Figure":
         """Draw a page of the first network: its blocks, what is measured by depth, and verdicts."""
-        from vitscope.drawing.network_page import plot
+        from vitscope.drawing.network_page import plot_network_page
         from vitscope.drawing.saving import style
         from vitscope.jobs.figures import KINDS_OF_PAGE
 
         there, member = self.kinds(), self.members[0]
         kinds = [kind for kind in KINDS_OF_PAGE if kind in there]
         blocks, claims = self.table("blocks"), self.counted(*kinds)
-        draw = [partial(self._draw, kind, self.members[:1]) for kind in kinds]
+        draw = [partial(self._draw_members, kind, self.members[:1]) for kind in kinds]
         of_first = claims["model"] == member.model
         with style(STYLE):
-            figure = plot(member.label, rows_of(blocks, member.model), draw, claims[of_first])
+            figure = plot_network_page(
+                member.label, rows_of(blocks, member.model), draw, claims[of_first]
+            )
         figure.set_dpi(DOTS_PER_INCH)
         figure.set_label(f"What is measured of {member.model} by depth, and verdicts")
         _show_in_notebooks()
         return figure
 
-    def _draw(
+    def _draw_members(
         self, kind: str, members: Sequence[Member], ax: "Axes | None", options: Any = None
     ) -> "Figure":
         tables = {name: self.table(name) for name in _kind_of_figure(kind).tables}
-        return drawn(kind, tables, members, {}, self._snapshots(kind), ax, options or {})
+        return draw_kind(
+            kind, tables, members, {}, self._snapshots_of_kind(kind), ax, options or {}
+        )
 
     def claims(self, *kinds: str) -> pd.DataFrame:
         """Return what the paper claims, what was measured, and whether the claim holds.
@@ -134,40 +138,44 @@ class Tables:
         # Kinds that show one measure in several ways make the same claims.
         counted = self.counted(*kinds).drop_duplicates(["model", "versus", "claim"])
         labels = {member.model: member.label for member in self.members}
-        return findings(counted, labels)
+        return findings_as_table(counted, labels)
 
     def counted(self, *kinds: str) -> pd.DataFrame:
         """Return the claims of some kinds of figures as the workflow's table `claims`."""
         known = registry.kinds()
         # Unless kinds are given, take those that cost no more than a few passes of the images.
         rows = [
-            self._counted(kind)
+            self._claims_of_kind(kind)
             for kind in kinds or (kind for kind in self.kinds() if kind in known)
             if kinds or not registry.declared(known[kind].measure).need.of_training
         ]
-        return add_recipes(joined(CLAIMS, [each for each in rows if each is not None]), {})
+        return add_recipes(
+            join_rows_of_figures(CLAIMS, [each for each in rows if each is not None]), {}
+        )
 
-    def _counted(self, kind: str) -> pd.DataFrame | None:
+    def _claims_of_kind(self, kind: str) -> pd.DataFrame | None:
         if kind in self.own():
             return None
         evidence = registry.claims_of(_kind_of_figure(kind).measure).get(kind)
         if evidence is None:
             return None
         names = {evidence.table, "blocks"}
-        tables = at_snapshots({name: self.table(name) for name in names}, self._snapshots(kind))
+        tables = at_snapshots(
+            {name: self.table(name) for name in names}, self._snapshots_of_kind(kind)
+        )
         models = [member.model for member in self.members]
         return count_claims(kind, evidence, tables, models, {}, {})
 
-    def _snapshots(self, kind: str) -> list[str]:
+    def _snapshots_of_kind(self, kind: str) -> list[str]:
         return []
 
-    def _picture(self, member: Member) -> str:
-        from vitscope.drawing.network import plot
+    def _picture_of_blocks(self, member: Member) -> str:
+        from vitscope.drawing.network import plot_cut_points
         from vitscope.drawing.saving import style
 
         drawn = BytesIO()
         with style(STYLE):
-            figure = plot(rows_of(self.table("blocks"), member.model), member.label)
+            figure = plot_cut_points(rows_of(self.table("blocks"), member.model), member.label)
             about = {"Date": None, "Title": f"Blocks of {member.label}, and their multiply-adds"}
             figure.savefig(drawn, format="svg", metadata=about)
         return drawn.getvalue().decode()
@@ -181,7 +189,7 @@ class Tables:
             rows = rows_of(blocks, member.model)[[*columns, "parameters", "operations"]]
             parts += [
                 f"<h4>{escape(member.label)}</h4>",
-                self._picture(member),
+                self._picture_of_blocks(member),
                 f"<details><summary>{len(rows)} cut points</summary>",
                 rows.to_html(index=False),
                 "</details>",
@@ -194,7 +202,7 @@ class Tables:
         return f"<{type(self).__name__} of {labels}; tables: {', '.join(self.available())}>"
 
 
-def drawn(
+def draw_kind(
     kind: str,
     tables: Mapping[str, pd.DataFrame],
     members: Sequence[Member],
@@ -204,16 +212,18 @@ def drawn(
     options: Mapping[str, Any],
 ) -> "Figure":
     """Draw a figure of a kind from its tables, in the given axes or as a figure of its own."""
-    from vitscope.drawing.figure import draw
+    from vitscope.drawing.figure import draw_from_tables
 
     shown = _kind_of_figure(kind)
     curves = published if shown.drawn_columns else None
     function, values = registry.drawing(shown), {**shown.values, **options}
-    return draw_in(kind, ax, partial(draw, function, tables, members, curves, snapshots, values))
+    return draw_styled(
+        kind, ax, partial(draw_from_tables, function, tables, members, curves, snapshots, values)
+    )
 
 
-def draw_in(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "Figure":
-    """Call `plot` in the style of figures; it draws in the given axes or a figure of its own."""
+def draw_styled(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "Figure":
+    """Call `plot` in the style of figures, for it to draw in `ax` or in a figure of its own."""
     from vitscope.drawing.panels import drawing_in
     from vitscope.drawing.saving import style
 
@@ -242,7 +252,7 @@ def _kind_of_figure(name: str) -> Any:
 
 
 def _show_in_notebooks() -> None:
-    """Register how notebooks render figures, which are drawn without pyplot: it would keep all."""
+    """Register how notebooks render figures: pyplot, which would keep every figure, is not used."""
     from matplotlib.figure import Figure
 
     ipython = sys.modules.get("IPython")
@@ -251,10 +261,10 @@ def _show_in_notebooks() -> None:
         return
     pictures = shell.display_formatter.formatters["image/png"]
     if Figure not in pictures:
-        pictures.for_type(Figure, _render_png)
+        pictures.for_type(Figure, _png_of_figure)
 
 
-def _render_png(figure: "Figure") -> tuple[bytes, dict[str, str]]:
+def _png_of_figure(figure: "Figure") -> tuple[bytes, dict[str, str]]:
     drawn = BytesIO()
     figure.savefig(drawn, format="png", dpi=figure.dpi, bbox_inches="tight")
     return drawn.getvalue(), {"alt": str(figure.get_label())}
@@ -269,37 +279,43 @@ class Made(Tables):
     def __init__(self, study: Study, folder: Path) -> None:
         self.study = study
         self._folder = folder
-        self.members = [as_shown(describing.member(study, name)) for name in study.models_of()]
+        self.members = [
+            escaped_member(describing.member(study, name)) for name in study.models_of()
+        ]
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table by its name, with the rows of all its models."""
-        return self._of_subjects(name, [*self._paths(name)])
+        return self._table_of_subjects(name, [*self._files_of_table(name)])
 
     def available(self) -> list[str]:
         """Return the names of the tables that exist."""
-        return [name for name in (*OTHERS, *registry.names()) if self._paths(name)]
+        return [name for name in (*OTHERS, *registry.names()) if self._files_of_table(name)]
 
     def figures(self) -> dict[str, str]:
-        """Return the figures of the study by their names, and the kind of each."""
+        """Return the kind of each figure of the study, by the name of the figure."""
         return {name: figure.kind for name, figure in self.study.figures.items()}
 
     def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
         """Draw a figure of the study by its name, or a kind of figure with all models of the study.
 
-        Nothing is saved. With `ax` it is drawn there, if it has a single panel. `options` are keys
+        Nothing is saved. A figure of a single panel is drawn in `ax`, if given. `options` are keys
         of the kind, such as `over=True` for `attention_heads`.
         """
         if kind not in self.study.figures:
             return super().plot(kind, ax, **options)
         figure = self.study.figures[kind]
-        tables = {name: self._of_subjects(name, figure.subjects(name)) for name in figure.tables}
+        tables = {
+            name: self._table_of_subjects(name, figure.subjects(name)) for name in figure.tables
+        }
         known = {member.model: member for member in self.members}
         members = [known[name] for name in figure.models]
         moments = figure.shown_snapshots()
         options = figure.options | options
-        return drawn(figure.kind, tables, members, self._published(figure), moments, ax, options)
+        return draw_kind(
+            figure.kind, tables, members, self._published_curves(figure), moments, ax, options
+        )
 
-    def _paths(self, name: str) -> dict[str, Path]:
+    def _files_of_table(self, name: str) -> dict[str, Path]:
         """Return the files of a table, each by its model or pair of models, as the study lists."""
         if name == "predictions":
             files = self._folder.glob(f"{name}/*/{self.study.analysis.split}.parquet")
@@ -309,8 +325,8 @@ class Made(Tables):
         order = [model for model in self.study.models if model in found]
         return {each: found[each] for each in (*order, *sorted(found.keys() - {*order}))}
 
-    def _of_subjects(self, name: str, subjects: Sequence[str]) -> pd.DataFrame:
-        paths = self._paths(name)
+    def _table_of_subjects(self, name: str, subjects: Sequence[str]) -> pd.DataFrame:
+        paths = self._files_of_table(name)
         missing = [subject for subject in subjects if subject not in paths]
         if missing or not paths:
             raise VitscopeError(
@@ -323,7 +339,7 @@ class Made(Tables):
             tables = {each: table.assign(model=each) for each, table in tables.items()}
         return pd.concat(tables.values(), ignore_index=True)
 
-    def _published(self, figure: FigureEntry) -> Mapping[str, Published]:
+    def _published_curves(self, figure: FigureEntry) -> Mapping[str, Published]:
         shown = None if figure.published is None else asdict(figure.published)
         columns = registry.of(self.study).kinds()[figure.kind].published
         return read_published_of(shown, columns, map(str, PUBLISHED_POINTS.glob("*.csv")))
@@ -353,7 +369,7 @@ def read(folder: Path | str, study: Path | str | None = None) -> Made:
             f"{record} is no record of a run: make it again, or give study=, the path of the "
             f"study's file."
         ) from error
-    # The files of the user's own measures may have moved since.
+    # Leave out figures of the user's own measures, whose files may have moved since.
     own, figures = settings.pop("measures", {}), settings["figures"].items()
     settings["figures"] = {name: each for name, each in figures if each["kind"] not in own}
     return Made(add_moments(build_study(settings.pop("name"), record, settings)), place)

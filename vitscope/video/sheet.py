@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 from PIL.Image import Resampling
 
 from vitscope.drawing.looks import GRAY, MAP_COLORS
-from vitscope.drawing.overlays import smooth
+from vitscope.drawing.overlays import resize_bilinear
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
 
@@ -90,7 +90,7 @@ class Sheet:
         return picture.convert("RGB").resize(self.panel, Resampling.NEAREST)
 
     def shade(self, values: Array) -> Image.Image:
-        return map_colors(smooth(values, self.panel))
+        return map_colors(resize_bilinear(values, self.panel))
 
     def fill(self, panels: Sequence[Image.Image]) -> Image.Image:
         page = self._page.copy()

@@ -7,7 +7,7 @@ from scipy.stats import ttest_rel
 
 from tests.helpers.claims import KINDS_OF, blocks, count, count_alone, evidence, favoured, published
 from vitscope.claims.points import at_snapshots
-from vitscope.claims.report import sections
+from vitscope.claims.report import sections_of_claims
 from vitscope.measures.hessian.claims import pseudo_values
 
 
@@ -171,7 +171,7 @@ def test_the_published_spectra_have_the_shares_of_the_paper():
     claims = count_alone("hessian", spectrum("vit", 1.0), few)
     assert claims["published_value"].iloc[0] == pytest.approx(0.34, abs=0.005)
     assert pd.isna(claims["published_total"].iloc[0])
-    _, section = sections(
+    _, section = sections_of_claims(
         claims.reset_index(), pd.DataFrame(), {"vit": "ViT (6 %)"}, [evidence("hessian")]
     )
     assert section.rows[0][2:4] == ("34 %", "0 of 1")

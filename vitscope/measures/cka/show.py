@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from vitscope.claims.claim import Claim, Evidence, every_model
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Points
-from vitscope.claims.statistics import Found, Statistic, excess, value_of
+from vitscope.claims.statistics import Found, Statistic, excess_of_alike_pairs, value_of
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.similarity import SimilarityMap, draw_maps, panels_of_maps
 from vitscope.errors import VitscopeError
@@ -65,7 +65,7 @@ def plot_cka_between(table: pd.DataFrame, blocks: pd.DataFrame, members: Members
 
 def _excess_within_stages(pairs: Points) -> Found | None:
     """Return the excess of CKA within stages, and its jackknife pseudo-value for each batch."""
-    found = excess(pairs, "cka", "within")
+    found = excess_of_alike_pairs(pairs, "cka", "within")
     if found is None:
         return None
     whole, without = found.values[0], found.values[1:]

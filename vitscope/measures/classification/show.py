@@ -26,7 +26,7 @@ from vitscope.claims.claim import (
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import AllPublished, Points
 from vitscope.claims.statistics import Found, Statistic, larger, one_value, smaller, value_of
-from vitscope.drawing.axes import axes_of_published, draw_interval_of
+from vitscope.drawing.axes import axes_of_published, draw_points_with_intervals
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, another_model, percent, published_label
 from vitscope.drawing.looks import (
@@ -93,7 +93,7 @@ def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> 
         for position, member in enumerate(ordered):
             look = look_of(member)
             ends = rows[member.model].loc[metric, ["ci_low", "value", "ci_high"]]
-            draw_interval_of(axes, position, ends, look.line)
+            draw_points_with_intervals(axes, position, ends, look.line)
             if member.model in published:
                 points = published[member.model].points
                 values = points.loc[points["metric"] == metric, "value"]
@@ -264,9 +264,9 @@ def _draw_observer(
         decisions.barh(height, share, 0.7, left=start, color=color, linewidth=0)
         start += share
     bias.plot(biases, [height] * len(biases), color=style["color"], **TICK)
-    draw_interval_of(bias, height, whole[_BIAS], style, clip_on=False)
+    draw_points_with_intervals(bias, height, whole[_BIAS], style, clip_on=False)
     for axes in beside:
-        draw_interval_of(axes, height, whole[_CONSISTENCY], style, clip_on=False)
+        draw_points_with_intervals(axes, height, whole[_CONSISTENCY], style, clip_on=False)
 
 
 def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:

@@ -17,7 +17,7 @@ from matplotlib.ticker import (
 )
 
 from vitscope.claims.points import AllPublished, Published
-from vitscope.drawing.axes import draw_interval_of
+from vitscope.drawing.axes import draw_points_with_intervals
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, minus, moment, percent, published_label
 from vitscope.drawing.looks import (
@@ -377,7 +377,7 @@ def _draw_means_in_rows(
     """Draw the mean of each part in its row, with its interval, or with each batch if few."""
     each = _values_of_few_batches(points, legend)
     low, high = (points[end] if each is None else np.nan for end in ("low", "high"))
-    draw_interval_of(axes, heights, (low, points["mean"], high), style)
+    draw_points_with_intervals(axes, heights, (low, points["mean"], high), style)
     if each is None:
         legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
     else:

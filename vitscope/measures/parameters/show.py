@@ -11,7 +11,13 @@ from matplotlib.ticker import MaxNLocator
 
 from vitscope.claims.claim import Claim, Evidence, every_model
 from vitscope.claims.points import Points
-from vitscope.claims.statistics import Found, Statistic, exactly, excess, rank_correlation
+from vitscope.claims.statistics import (
+    Found,
+    Statistic,
+    exactly,
+    excess_of_alike_pairs,
+    rank_correlation,
+)
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import percent
@@ -332,7 +338,7 @@ CLAIMS_POSITION_SIMILARITY = Evidence(
                 "The value is the mean cosine of pairs in one row or column minus the mean "
                 "cosine of other pairs at the same distance, in whole positions, averaged over "
                 "the distances at which there are both.",
-                lambda pairs: exactly(excess(pairs, "cosine", "line")),
+                lambda pairs: exactly(excess_of_alike_pairs(pairs, "cosine", "line")),
             ),
             f"{_FIGURE} a structure of rows and columns: positions in one row or column have "
             "similar embeddings.",

@@ -20,7 +20,7 @@ from vitscope.claims.claim import (
 from vitscope.claims.points import AllPublished
 from vitscope.claims.statistics import smaller
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
-from vitscope.drawing.axes import begin_at_zero, ticks
+from vitscope.drawing.axes import begin_at_zero, tick_locator
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import INTERVAL, another_model, published_label
 from vitscope.drawing.looks import BAR_ALPHA, EVERY_SECOND, GRAY, INTERVAL_WIDTH, Look, looks_of
@@ -168,7 +168,7 @@ def plot_robustness_by_accuracy(
         label = published_label(published.values(), others="other models", axis="right")
         panels.legend.add_marker(label, Look(GRAY, "o").hollow)
     for axes in panels.axes:
-        axes.xaxis.set_major_locator(ticks())
+        axes.xaxis.set_major_locator(tick_locator())
         axes.margins(0.1)
     return panels.finish("Accuracy (%)", "Robustness (%)")
 
