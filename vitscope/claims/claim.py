@@ -61,7 +61,7 @@ Row = tuple[str, str, Statistic]
 def claims_of(
     source: str, about: Callable[[Models], list[Subject]], why: str, *rows: Row
 ) -> tuple[Claim, ...]:
-    """Return the claims of one source that are about the same models."""
+    """Make claims of their rows; all have one source and are about the same models."""
     return tuple(
         Claim(name, statement, source, about, statistic, why) for name, statement, statistic in rows
     )

@@ -180,7 +180,8 @@ _READ: list[dict[str, Any]] = [
     {"color": _BROWN, "marker": "s", "markersize": 3},
     {"color": _OLIVE, "marker": "^", "markersize": 3},
 ]
-# Probes: the tokens from which they read classes, or what they read from single tokens.
+# The look of a probe depends on the tokens from which it reads the class, or on what it reads from
+# a single token.
 PROBE_STYLES = dict(zip(("mean token", "prefix token", "single token"), _READ, strict=True))
 PROBE_STYLES |= dict(zip(("position", "pixels"), _READ, strict=False))
 
@@ -253,7 +254,7 @@ _OTHER_LOOKS = (
 
 # Models of the same look are told apart by shades and by dashes.
 _MOST_SHADES = 6
-_RANGE = 0.85  # the part of the way to black and to white that shades cover
+_RANGE = 0.85  # how far shades go towards black and white
 _DARK = 0.3  # the brightness below which a colour only gets lighter
 # Dashes are never dotted, since published curves are.
 _DASHES: tuple[Any, ...] = (

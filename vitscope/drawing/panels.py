@@ -26,7 +26,7 @@ from vitscope.errors import VitscopeError
 _ONE = 3.25  # a figure of one panel
 _LEAST = 1.6  # the narrowest panel beside others
 LEAST_SQUARE = 1.8  # the narrowest square panel beside others
-_AROUND_TITLE = 1.1  # a note beside a title, with the labels to the left of the panel
+_AROUND_TITLE = 1.1  # the labels left of a panel and the note right of its title
 _BAR = 0.7  # a colour bar
 _BEHIND = 0.5  # a second y axis
 
@@ -311,7 +311,7 @@ def make_row_panels(
 def make_square_panels(
     count: int, bar_width: float, text_height: float, above: float = 0, least: float = LEAST_SQUARE
 ) -> Panels:
-    """Return square panels, in a figure of the height that they and their texts need (inches)."""
+    """Return square panels in a figure as high as they and their texts need."""
     square = make_panels(count, least)
     if not square.whole:
         return square

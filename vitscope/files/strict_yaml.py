@@ -47,7 +47,7 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012  (PyYAML's own attribute)
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Refuse tags, which turn values into objects that no setting can be."""
+        """Refuse tags, which turn values into objects that are no settings."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if getattr(event, "tag", None) is not None:
             reason = f"found the tag {event.tag}, allowed: values without tags"

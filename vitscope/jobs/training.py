@@ -55,7 +55,7 @@ def _passes_of_training(request: Request) -> Work | None:
 
 
 def train_model(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Train the network; its folder of epochs is an output even if no epochs are kept."""
+    """Train the network; its folder of epochs exists afterwards, empty if none are kept."""
     # Read this before importing torch, which sets it to a default.
     own_cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     from vitscope.jobs.opening import open_device, open_images

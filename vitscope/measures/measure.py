@@ -64,30 +64,30 @@ class ByDepth(Multiples):
 
 @dataclass(frozen=True)
 class FigureKind:
-    """Describes a kind of figure, drawn by `plot_{kind}` in the folder of its measure.
+    """A kind of figure, drawn by `plot_{kind}` in the folder of its measure."""
 
-    `values` are keywords of that function or chart. `options` is a dataclass of further keys that a
-    figure of this kind may have in a study; they are passed as keywords too. `beside` are the
-    tables that the figure needs besides that of its measure. `published` are the columns of
-    published points that it can show; if empty, it shows none. With `for_claims`, the points are
-    only compared with claims and not drawn; with `others`, they may belong to none of the figure's
-    models. With `overview`, the overview of the paper has a sketch of the figure, drawn by
-    `sketch_{kind}` in sketches.py. With `snapshots`, a figure of this kind says which moments of
-    training it shows. With `by_epoch`, it shows each model at several moments, as separate models.
-    The registry fills in `measure` and `name`. `text` is the caption if there is no caption file.
-    """
-
+    # The tables that the figure needs besides that of its measure.
     beside: tuple[str, ...] = ()
+    # The columns of published points that it can show; if empty, it shows none.
     published: frozenset[str] = frozenset()
+    # Published points are compared with claims, and not drawn.
     for_claims: bool = False
+    # Published points may be of models that the figure does not show.
     others: bool = False
+    # The page "Paper against measured" has a sketch of it, drawn by `sketch_{kind}` in sketches.py.
     overview: bool = False
+    # A figure of this kind says which moments of training it shows.
     snapshots: bool = False
+    # It shows each model at several moments, as separate models.
     by_epoch: bool = False
+    # Keyword arguments for `plot_{kind}`, which is a function or a `Chart`.
     values: Given = field(default_factory=dict)
+    # A dataclass of further keys of such a figure in a study, passed as keyword arguments too.
     options: type | None = None
+    # The registry fills in its measure and its name.
     measure: str = ""
     name: str = ""
+    # The caption, if there is no caption file.
     text: str = ""
 
     @property
@@ -143,9 +143,9 @@ def work_for_images(
 
 @dataclass(frozen=True)
 class Case:
-    """Names what a measure is asked about: a study, a model and a part.
+    """What a measure is computed for: a model of a study, and a part of the work.
 
-    `images` is the number of images, if known, and `cut_points` that of the model's cut points.
+    `images` is the number of images, if known, and `cut_points` the number of cut points.
     """
 
     measure: "Measure"

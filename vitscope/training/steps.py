@@ -130,7 +130,7 @@ def moved_uphill(model: nn.Module, radius: float) -> Iterator[None]:
         scale = radius / (torch.linalg.vector_norm(lengths) + TINY)
         for parameter in moved:
             parameter.add_(parameter.grad * scale)
-    # Passes in the block normalize by their batch, and do not update the running statistics.
+    # Passes inside `with` normalize by their batch, and do not update the running statistics.
     for each in counting:
         each.track_running_stats = False
     try:

@@ -100,7 +100,7 @@ class Sheet:
 
 
 def map_colors(values: Array) -> Image.Image:
-    """Colour values from 0 to 1 with the colours of all maps; larger values get the last colour."""
+    """Return a picture of values from 0 to 1 in the colours that all maps share, clipped above."""
     return Image.fromarray(mpl.colormaps[MAP_COLORS](values, bytes=True)[..., :3])
 
 

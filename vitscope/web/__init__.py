@@ -11,7 +11,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_.-]{1,32}")
 
 
 def redact(address: str) -> str:
-    """Return an address with a digest in place of each secret: user, parameters, query values."""
+    """Return an address without its user, with digests in place of parameters and query values."""
     place, mark, query = _USER.sub("", address.partition("#")[0]).partition("?")
     place = _PARAMETERS.sub(lambda found: (found[1] or "") + _secret_digest(found[0]), place)
     return place + mark + "".join(map(_redact_query_part, re.split(r"([&;])", query)))

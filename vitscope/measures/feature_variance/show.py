@@ -126,7 +126,8 @@ class _Shares(NamedTuple):
 _OF_VARIANCE = _Shares("Blocks that do so:\nvariance", CLAIMS_FEATURE_VARIANCE, "variance")
 _OF_FREQUENCY = _Shares("Blocks that do so:\nhigh frequencies", CLAIMS_FOURIER, "high_frequency")
 _OF_SHARE = _Shares("Blocks that do so:\nshare within images", CLAIMS_SPATIAL_SHARE, "share")
-# The scale of epochs: logarithmic, since they are closer together at the start, but with epoch 0.
+# The scale of epochs is logarithmic, since more of the early ones are kept, and linear near 0, so
+# that epoch 0 has a place.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
 _VARIANCE, _SHARE = "Feature map variance", "Share within images"
@@ -149,7 +150,7 @@ def plot_variance_by_epoch(
 
 
 def plot_share_by_epoch(share: pd.DataFrame, members: Members) -> Figure:
-    """Draw a column per model: its share within images by depth, above shares of blocks."""
+    """Draw a column per model: its share within images at each epoch, and shares of its blocks."""
     return _draw_by_epoch(share, "share", _SHARE, "linear", ((_OF_SHARE, share),), members)
 
 

@@ -60,7 +60,7 @@ class Settings:
 
 
 def choose_batches_and_images(case: Case) -> Given:
-    """Return the batches and how to measure them, and how to draw the model's training images."""
+    """Return the batches, the settings, and the seed that training images depend on."""
     study, settings = case.study, asdict(case.settings)
     del settings["batches_per_job"]
     trained_on = {"images": None, "seed": 0}

@@ -195,7 +195,7 @@ def _draw_similarity(axes: Axes, points: pd.DataFrame) -> None:
 
 
 def plot_position_similarity(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw a panel per model: a tile for each position, its cosine with every position."""
+    """Draw a panel per model, with a tile for each position: its cosine with all others."""
     panels = make_square_panels(len(members), _BAR_OF_ALL, _TITLE_HEIGHT)
     for panel in panels.of_models(members, table, ["row", "column"]):
         _draw_similarity(panel.axes, panel.rows)

@@ -99,7 +99,7 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """What is read from vectors at each cut point, of classes and of places."""
+    """The probes, which read the class and the place from vectors at each cut point."""
 
     tokens: int = setting(
         4,

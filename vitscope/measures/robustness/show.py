@@ -33,7 +33,7 @@ _ROW_HEIGHT = 0.2
 _REST_HEIGHT = 0.75  # labels and ticks of the panel of errors
 _LEAST_HEIGHT = 3.0
 _LEAST_WIDTH = 2.5
-# The height of a panel of robustness by accuracy, over that of a panel of curves.
+# The height of the panel of robustness against accuracy, as a multiple of that of curves.
 _TALLER = 1.25
 _ENDS = ["ci_low", "error", "ci_high"]
 # The share of a row's height that the points of all models take.

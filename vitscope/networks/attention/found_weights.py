@@ -87,7 +87,7 @@ def _holds_attention_scores(flow: Dataflow, value: Value) -> bool:
 
 
 def _biases_of_first_window(added: Tensor, shape: Sequence[int], flow: Dataflow) -> Array | None:
-    """Return biases by offset, of the first window whose biases depend on the offset alone."""
+    """Return the biases of the first window in which they depend on the offset alone, by offset."""
     side, image = shape[-1], flow.operations[0].shape[2:]
     biases = added.detach().double().cpu()
     if len(shape) == 3 and len(biases) > 1 and biases.ndim == 3:

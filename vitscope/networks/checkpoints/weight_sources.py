@@ -79,7 +79,7 @@ def _locate_download(checkpoint: Mapping[str, Any]) -> str | OnHub:
 
 
 def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str) -> str | None:
-    """Return the SHA-256 that the study or the lock file asks for, if any."""
+    """Return the SHA-256 that the study states, if any; check a download by the lock file."""
     if "sha256" in checkpoint or _source_key(checkpoint) in ("bundled", "path"):
         return checkpoint.get("sha256")
     return lockfile.confirm({"url": address(checkpoint)}, path, lock, label=label)

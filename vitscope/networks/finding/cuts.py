@@ -377,7 +377,10 @@ class CutFinder:
         return sorted([*cuts, *added])
 
     def _layer_cuts(self, start: int, end: int) -> list[Cut]:
-        """Return cuts behind poolings and behind a convolution's activation or concatenation."""
+        """Return a cut after each pooling, and after each convolution with what ends it.
+
+        An activation or a concatenation ends a convolution.
+        """
         cuts: list[Cut] = []
         last = start
         for index in self._dominators:

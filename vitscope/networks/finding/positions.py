@@ -226,7 +226,7 @@ class Tracer:
         return first
 
     def _positions_of_new_map(self, operation: Operation) -> Positions | None:
-        """Return the positions of a new map of images, or of heads that are counted as images."""
+        """Return the positions in the map that an operation makes; heads may count as images."""
         if len(operation.shape) != 4:
             return None
         operand = operation.operands()[0]

@@ -167,7 +167,7 @@ def _trace_modules(network: nn.Module, batch: Tensor) -> list[tuple[str, float]]
 
 Integers = npt.NDArray[np.int64]
 
-# The probability of a false alarm, at most, of each check: by accuracy, and by swapped classes.
+# The largest probability of a false alarm in each check: of accuracy, and of swapped classes.
 RISK = 0.01
 # A useful network has more than this skill; 1 is perfect.
 SMALL_SKILL = 0.25

@@ -115,7 +115,7 @@ def branch_gate(kind: str | None, channels: int) -> nn.Module:
 
 
 def keys_in_windows(rows: int, columns: int, window: int, prefix: int) -> Tensor:
-    """Return a mask (queries, keys): keys in a query's window, and pairs with a prefix token."""
+    """Return a mask (queries, keys), true in the window of a query and for prefix tokens."""
     # A window with an even side reaches one position farther down and to the right.
     before = (window - 1) // 2
     row, column = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).T
