@@ -61,14 +61,14 @@ DECIDE_STEP = Job(
 
 
 def measure_step(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.buildup.table import RESULT, digest_of_step, score_network
+    from vitscope.buildup.table import DATA, RESULT, digest_of_step, score_network
     from vitscope.jobs.opening import open_device, open_images
 
     step, network = rule.network_to_try(inputs["tried"], values["where"])
     images, device = open_images(inputs["images"]), open_device(values["device"])
     weights = Path(inputs["weights"])
     result = score_network(weights, network, images, values["where"], values["batch_size"], device)
-    digests = {"data_sha256": images.digest, digest_of_step(step): sha256_of(weights)}
+    digests = {DATA: images.digest, digest_of_step(step): sha256_of(weights)}
     RESULT.write(result, outputs["result"], digests)
 
 
@@ -77,6 +77,7 @@ def measure_bundled(inputs: Files, outputs: Files, values: Values, resources: Re
     import pandas as pd
 
     from vitscope.buildup.table import (
+        DATA,
         RESULT,
         digest_of_step,
         refuse_missing,
@@ -87,7 +88,7 @@ def measure_bundled(inputs: Files, outputs: Files, values: Values, resources: Re
 
     where, settings = values["where"], values["settings"]
     images, device = open_images(inputs["images"]), open_device(values["device"])
-    results, digests = pd.DataFrame(columns=[*RESULT.columns]), {"data_sha256": images.digest}
+    results, digests = pd.DataFrame(columns=[*RESULT.columns]), {DATA: images.digest}
     plan, files = rule.plan_of(settings), [*map(Path, inputs.get("weights", ()))]
     while network := rule.propose_step(settings["baseline"], plan, scores_of(results)).network:
         step = len(results)
@@ -108,21 +109,18 @@ def _values_of_step(study: Study, names: Names) -> Values:
     }
 
 
-def _passes_of_bundled(request: Request) -> Work | None:
-    steps = len(bundled_steps(request.study, request.names["buildup"]))
-    return work_for_images(steps, None, request.images, request.study.analysis.batch_size)
+def _takes_to_measure(count_networks: Callable[[Request], int]) -> Takes:
+    def work_of_networks(request: Request) -> Work | None:
+        count, size = count_networks(request), request.study.analysis.batch_size
+        return work_for_images(count, None, request.images, size)
 
-
-def _takes_to_measure(work: Callable[[Request], Work | None]) -> Takes:
-    return Takes(torch=True, work=work, split="test", builds=True)
+    return Takes(torch=True, work=work_of_networks, split="test", builds=True)
 
 
 MEASURE_STEP = Job(
     run=measure_step,
     values=_values_of_step,
-    takes=_takes_to_measure(
-        lambda request: work_for_images(1, None, request.images, request.study.analysis.batch_size)
-    ),
+    takes=_takes_to_measure(lambda request: 1),
     batches="analysis.batch_size",
 )
 MEASURE_BUNDLED = Job(
@@ -130,7 +128,9 @@ MEASURE_BUNDLED = Job(
     values=lambda study, names: (
         _values_of_step(study, names) | {"settings": settings_of_buildup(study, names["buildup"])}
     ),
-    takes=_takes_to_measure(_passes_of_bundled),
+    takes=_takes_to_measure(
+        lambda request: len(bundled_steps(request.study, request.names["buildup"]))
+    ),
     batches="analysis.batch_size",
 )
 

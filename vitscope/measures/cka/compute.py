@@ -147,7 +147,10 @@ def _cka_from_hsic(hsic: Array) -> Array:
 
 def mean_cka(model: str, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the CKA of all pairs of cut points, in both orders, from the rows of all shards."""
-    batches = _hsic_by_batch(rows)
+    return _cka_of_batches(model, rows, _hsic_by_batch(rows))
+
+
+def _cka_of_batches(model: str, rows: pd.DataFrame, batches: Array) -> pd.DataFrame:
     means = batches.mean(axis=0)
     index, other = np.indices(means.shape).reshape(2, -1)
     return pd.DataFrame(
@@ -179,8 +182,9 @@ def cka_without_each_batch(batches: Array) -> list[Any]:
 
 def merge_cka(parts: Parts) -> pd.DataFrame:
     rows = pd.concat(parts.tables)
-    lists = cka_without_each_batch(_hsic_by_batch(rows))
-    return mean_cka(parts.model, rows).assign(cka_without=lists)
+    batches = _hsic_by_batch(rows)
+    means = _cka_of_batches(parts.model, rows, batches)
+    return means.assign(cka_without=cka_without_each_batch(batches))
 
 
 def _stored_gram_batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, Array]]:
