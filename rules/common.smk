@@ -11,7 +11,6 @@ from pathlib import Path
 
 from vitscope import package_data
 from vitscope.errors import VitscopeError
-from vitscope.files import python_code
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.curves import tables_of_curves
 from vitscope.jobs import describing
@@ -69,8 +68,7 @@ for study_name in ALL_STUDIES:
     with suppress(VitscopeError):
         STUDIES[study_name] = ALL_STUDIES[study_name]
 
-# Remember what modules define and import; parse only sources that have changed.
-python_code.cache_definitions(Path(".snakemake/vitscope-definitions.json"))
+code.cache_code(Path(".snakemake"))
 
 
 def one_of(names):

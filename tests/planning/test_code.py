@@ -218,26 +218,38 @@ def test_it_depends_on_neither_place_nor_date(copy: Path) -> None:
 REMEMBERING = """
 import sys
 from pathlib import Path
-from vitscope.files import python_code
-from vitscope.planning.code import code_digest
-python_code.cache_definitions(Path(sys.argv[1]))
-known = len(python_code._found)
-print(code_digest("merge", {}), len(python_code._found) - known)
+from vitscope.files.python_code import found_definitions
+from vitscope.planning import code
+code.cache_code(Path(sys.argv[1]))
+before = len(found_definitions), len(code._known_digests)
+digest = code.code_digest("merge", {})
+print(digest, len(found_definitions) - before[0], len(code._known_digests) - before[1])
 """
 
 
-def test_what_modules_import_is_found_once_and_never_from_a_damaged_file(tmp_path: Path) -> None:
-    file = tmp_path / "imports.json"
+def test_digests_are_found_once_and_never_from_a_damaged_file(tmp_path: Path) -> None:
+    digests, parsed = tmp_path / "vitscope-digests.json", tmp_path / "vitscope-definitions.json"
 
-    def digest_and_parsed() -> list[str]:
-        return python(REMEMBERING, file, cwd=ROOT).split()
+    def digest_and_new() -> tuple[str, int, int]:
+        found, *new = python(REMEMBERING, tmp_path, cwd=ROOT).split()
+        return found, *map(int, new)
 
-    found, parsed = digest_and_parsed()
-    assert int(parsed) > 3
-    assert digest_and_parsed() == [found, "0"]
-    for damage in (b"{", b"[1]", b"\xff"):
-        file.write_bytes(damage)
-        assert digest_and_parsed() == [found, parsed]
+    found, *new = digest_and_new()
+    assert (new[0] > 3, new[1]) == (True, 1)
+    assert digest_and_new() == (found, 0, 0)
+    digests.unlink()
+    assert digest_and_new() == (found, 0, 1)
+    for damage in (b"{", b"[1]", b"\xff", b"null"):
+        for file in (digests, parsed):
+            file.write_bytes(damage)
+        assert digest_and_new() == (found, *new)
+
+
+def test_digests_of_earlier_sources_are_not_loaded(tmp_path: Path) -> None:
+    file, known = tmp_path / "digests.json", code.Cache()
+    file.write_text('{"old merge": "1", "new merge": "2"}', encoding="utf-8")
+    known.keep_in(file, "new")
+    assert known == {"new merge": "2"}
 
 
 @cache

@@ -20,8 +20,6 @@ from typing import Any
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 
-# Maps the digest of a source to its definitions, since parsing a source twice would be slow.
-_found: dict[str, list[Any]] = {}
 # A name in use, and the attribute taken from it or "": `np.mean` is ("np", "mean").
 Use = tuple[str, str]
 # The name that an import binds, the module, and the name imported from it or "".
@@ -30,6 +28,30 @@ _MODULE = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)+(?<!\.py)")
 # Decorators without side effects; others may register the function somewhere.
 _PURE = {"cache", "lru_cache", "cached_property", "contextmanager", "dataclass", "overload"}
 _PURE |= {"inference_mode", "no_grad", "property", "staticmethod", "classmethod", "wraps"}
+
+
+class Cache(dict[str, Any]):
+    """Results by the digest of what they were computed from; `keep_in` keeps them between runs."""
+
+    def keep_in(self, file: Path, prefix: str = "") -> None:
+        """Load the results in a file, if it is intact; save new ones when Python exits.
+
+        Leave out results whose keys do not start with `prefix`.
+        """
+        loaded = dict[str, Any]()
+        with suppress(OSError, ValueError, TypeError):
+            loaded = {**json.loads(file.read_text(encoding="utf-8"))}
+            self.update({key: each for key, each in loaded.items() if key.startswith(prefix)})
+
+        @atexit.register
+        def save_new() -> None:
+            if not self.keys() <= loaded.keys():
+                with suppress(OSError, VitscopeError):
+                    write_text(file, json.dumps(self))
+
+
+# The definitions in each source, by its digest, since parsing a source twice would be slow.
+found_definitions = Cache()
 
 
 def reached_files(modules: Iterable[str], file_of: Callable[[str], Path | None]) -> dict[str, Path]:
@@ -53,20 +75,6 @@ def imported_modules(path: Path, module: str) -> Iterator[str]:
             # Skip entries without an alias: strings that may name a module, but are no imports.
             if alias:
                 yield from (where, f"{where}.{what}") if what else (where,)
-
-
-def cache_definitions(file: Path) -> None:
-    """Load the definitions cached in a file, if it is intact; save new ones when Python exits."""
-    with suppress(OSError, ValueError, TypeError, AttributeError):
-        known = json.loads(file.read_text(encoding="utf-8"))
-        _found.update({key: list(each) for key, each in known.items()})
-    before = len(_found)
-
-    @atexit.register
-    def save_definitions() -> None:
-        if len(_found) > before:
-            with suppress(OSError, VitscopeError):
-                write_text(file, json.dumps(_found))
 
 
 def module_file(stem: Path) -> Path | None:
@@ -106,11 +114,11 @@ class Definition:
 def definitions(source: bytes, package: str, path: str) -> list[Definition]:
     """Return the definitions in a source, in order; `package` resolves its relative imports."""
     key = sha256(f"definitions\0{package}\0".encode() + source).hexdigest()
-    if key not in _found:
-        _found[key] = [*_read_definitions(ast.parse(source, path), package)]
+    if key not in found_definitions:
+        found_definitions[key] = [*_read_definitions(ast.parse(source, path), package)]
     return [
         Definition(tuple(names), digest, (*map(tuple, uses),), (*map(tuple, imports),), for_types)
-        for names, digest, uses, imports, for_types in _found[key]
+        for names, digest, uses, imports, for_types in found_definitions[key]
     ]
 
 

@@ -7,13 +7,14 @@ The key `modules` of a job's values lists functions that are imported by compute
 something is used that cannot be found by its name.
 """
 
-import hashlib
 from collections.abc import Iterator
 from functools import cache
+from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 
 from vitscope.files import python_code
-from vitscope.files.python_code import Definition, definitions
+from vitscope.files.python_code import Cache, Definition, definitions
 from vitscope.jobs.job import Values, find_job
 from vitscope.measures.registry import installed
 
@@ -26,13 +27,41 @@ LOADED = ""
 Name = tuple[str, str, str]
 
 
+_known_digests = Cache()
+
+
+def cache_code(folder: Path) -> None:
+    """Keep the digests of jobs in a folder, and what modules define; read only what has changed."""
+    python_code.found_definitions.keep_in(folder / "vitscope-definitions.json")
+    _known_digests.keep_in(folder / "vitscope-digests.json", _digest_of_sources())
+
+
 def code_digest(job: str, values: Values) -> str:
-    return _digest_of_covered(job, tuple(sorted(values.get("modules", ()))))
+    return _digest_of_job(job, tuple(sorted(values.get("modules", ()))))
 
 
 @cache
+def _digest_of_job(job: str, modules: tuple[str, ...]) -> str:
+    own = [sha256(Path(each).read_bytes()).hexdigest() for each in modules if each.endswith(".py")]
+    key = " ".join((_digest_of_sources(), job, *modules, *own))
+    if key not in _known_digests:
+        _known_digests[key] = _digest_of_covered(job, modules)
+    return str(_known_digests[key])
+
+
+@cache
+def _digest_of_sources() -> str:
+    """Return a digest of all modules of vitscope and of packages that add measures."""
+    digest = sha256()
+    for place in chain([PACKAGE], *installed().places.values()):
+        for file in sorted(place.rglob("*.py")):
+            source = file.read_bytes()
+            digest.update(f"{file.relative_to(place)}\0{len(source)}\0".encode() + source)
+    return digest.hexdigest()
+
+
 def _digest_of_covered(job: str, modules: tuple[str, ...]) -> str:
-    digest = hashlib.sha256()
+    digest = sha256()
     for (module, number), definition in sorted(_covered_definitions(job, modules).items()):
         digest.update(f"{module}\0{number}\0{definition.digest}\0".encode())
     return digest.hexdigest()[:16]
