@@ -80,7 +80,9 @@ def _read_network(blocks: str, written: int) -> Network:
     return network_of(BLOCKS.read(blocks), read_metadata(blocks))
 
 
-@cache
+_counted: dict[str, Network] = {}
+
+
 def _count_from_settings(name: str, settings: str) -> Network:
     from vitscope.networks.building.networks import empty_network
     from vitscope.networks.finding.blocks import list_blocks
@@ -92,8 +94,14 @@ def _count_from_settings(name: str, settings: str) -> Network:
 
 
 def count_network(study: Study, model: str) -> Network:
-    """Count the cost of one image in a network, which is built without weights."""
-    return _count_from_settings(model, _network_settings_as_json(study, model))
+    """Count the cost of one image in a network, which is built without weights.
+
+    Networks of equal settings, such as several seeds of one, are counted once.
+    """
+    settings = _network_settings_as_json(study, model)
+    if settings not in _counted:
+        _counted[settings] = _count_from_settings(model, settings)
+    return _counted[settings]
 
 
 def _network_settings_as_json(study: Study, model: str) -> str:
