@@ -25,14 +25,14 @@ from vitscope.image_size import ImageSize
 from vitscope.jobs.tables import find_table
 from vitscope.measures.disturbed.frequency_noise import (
     filter_images,
-    half_plane,
     measure_frequency_noise,
     noise_disturbance,
+    noise_filter,
     noise_ring,
     noise_table,
-    random_signs,
+    random_noise_signs,
 )
-from vitscope.measures.disturbed.measure import ring_sides
+from vitscope.measures.disturbed.measure import noise_ring_sides
 from vitscope.measures.scores import shares_found
 from vitscope.studies.loading import load_study
 
@@ -45,7 +45,7 @@ TENTHS = st.integers(0, 100).map(lambda number: number / 100)
 def test_the_sides_at_the_usual_frequencies() -> None:
     # By hand: twice the whole part of 16 times the border, such as 2 * int(16 * 0.3) = 8.
     expected = [(6, 0), (8, 2), (12, 6), (16, 8), (18, 12), (22, 16), (24, 18), (28, 22), (32, 24)]
-    assert [ring_sides(frequency, 0.1, 32) for frequency in FREQUENCIES] == expected
+    assert [noise_ring_sides(frequency, 0.1, 32) for frequency in FREQUENCIES] == expected
 
 
 @given(st.integers(0, 100), st.integers(1, 100), EVEN)
@@ -56,15 +56,15 @@ def test_borders_are_those_of_whole_numbers(middle: int, half: int, size: int) -
     )
     if outer == inner:
         with pytest.raises(VitscopeError, match="holds no Fourier component"):
-            ring_sides(middle / 100, half / 100, size)
+            noise_ring_sides(middle / 100, half / 100, size)
     else:
-        assert ring_sides(middle / 100, half / 100, size) == (outer, inner)
+        assert noise_ring_sides(middle / 100, half / 100, size) == (outer, inner)
 
 
 def test_binary_fractions_would_fall_short() -> None:
     """What the exact sum is for: here a sum of floats loses a whole component."""
     assert int((0.7 + 0.1) * 40 / 2) == 15
-    assert ring_sides(0.7, 0.1, 40) == (32, 24)
+    assert noise_ring_sides(0.7, 0.1, 40) == (32, 24)
 
 
 @pytest.mark.parametrize("size", [8, 32, 38, (32, 48), (38, 8)])
@@ -76,7 +76,7 @@ def test_the_ring_is_a_square_around_frequency_0_without_a_smaller_one(
     both, width = (size, size) if isinstance(size, int) else size, 0.3
 
     def inside(which: int) -> np.ndarray:
-        reach = [ring_sides(frequency, width, side)[which] // 2 for side in both]
+        reach = [noise_ring_sides(frequency, width, side)[which] // 2 for side in both]
         places = [np.arange(side) - side // 2 for side in both]
         return np.outer(*((-s <= at) & (at < s) for s, at in zip(reach, places, strict=True)))
 
@@ -91,22 +91,22 @@ def test_rings_that_touch_fill_the_plane() -> None:
 @pytest.mark.parametrize("size", [9, 33, 225])
 def test_odd_images_are_refused(size: int) -> None:
     with pytest.raises(VitscopeError, match=f"have {size} pixels: set image_size to {size - 1}"):
-        ring_sides(0.5, 0.1, size)
+        noise_ring_sides(0.5, 0.1, size)
 
 
 @given(TENTHS, st.integers(1, 100).map(lambda number: number / 1000), EVEN)
 def test_the_width_that_is_advised_is_enough(frequency: float, width: float, size: int) -> None:
     try:
-        outer, inner = ring_sides(frequency, width, size)
+        outer, inner = noise_ring_sides(frequency, width, size)
     except VitscopeError as error:
         (advised,) = re.findall(r"raise width to ([0-9.]+) or", str(error))
-        outer, inner = ring_sides(frequency, float(advised), size)
+        outer, inner = noise_ring_sides(frequency, float(advised), size)
     assert outer > inner
 
 
 def drawn(rows: list[int], size: ImageSize, *frequencies: float, seed: int = 0) -> list[np.ndarray]:
-    masks = [half_plane(noise_ring(frequency, 0.1, size)) for frequency in frequencies]
-    return list(filter_images(random_signs(seed, rows, size), masks))
+    masks = [noise_filter(noise_ring(frequency, 0.1, size)) for frequency in frequencies]
+    return list(filter_images(random_noise_signs(seed, rows, size), masks))
 
 
 @pytest.mark.parametrize("size", [10, 32, 64, (20, 32), (64, 10)])
@@ -115,7 +115,7 @@ def test_it_is_the_real_part_of_the_inverse_of_the_masked_transform(
     size: ImageSize, frequency: float
 ) -> None:
     """As it is defined, with the whole complex plane in double precision."""
-    noise = torch.from_numpy(random_signs(3, [7, 8], size)).double()
+    noise = torch.from_numpy(random_noise_signs(3, [7, 8], size)).double()
     plane = torch.fft.fftshift(torch.fft.fft2(noise), dim=(-2, -1))
     masked = plane * torch.from_numpy(noise_ring(frequency, 0.1, size))
     back = torch.fft.ifft2(torch.fft.ifftshift(masked, dim=(-2, -1)))
@@ -127,7 +127,7 @@ def test_it_is_the_real_part_of_the_inverse_of_the_masked_transform(
 
 
 def test_both_signs_are_as_likely_and_independent() -> None:
-    values = random_signs(0, list(range(50)), 32)
+    values = random_noise_signs(0, list(range(50)), 32)
     assert values.shape == (50, 3, 32, 32)
     assert set(np.unique(values)) == {-1, 1}
     flat = values.reshape(50, -1)
@@ -140,17 +140,17 @@ def test_both_signs_are_as_likely_and_independent() -> None:
 
 def test_draws_are_those_of_today_on_every_machine() -> None:
     """Published numbers rest on them: a change of the stream is a change of results."""
-    assert random_signs(0, [0], 8)[0, 0, 0].tolist() == [1, -1, -1, 1, 1, -1, 1, 1]
-    assert random_signs(2, [1999], 8)[0, 2, 7].tolist() == [1, -1, -1, -1, 1, 1, -1, -1]
+    assert random_noise_signs(0, [0], 8)[0, 0, 0].tolist() == [1, -1, -1, 1, 1, -1, 1, 1]
+    assert random_noise_signs(2, [1999], 8)[0, 2, 7].tolist() == [1, -1, -1, -1, 1, 1, -1, -1]
 
 
 @limits(max_examples=25)
 @given(st.lists(st.integers(0, 2**40), min_size=1, max_size=6), st.integers(0, 9), EVEN)
 def test_noise_of_an_image_is_its_own(rows: list[int], seed: int, size: int) -> None:
-    together = random_signs(seed, rows, size)
+    together = random_noise_signs(seed, rows, size)
     for values, row in zip(together, rows, strict=True):
-        np.testing.assert_array_equal(values, random_signs(seed, [row], size)[0])
-    factors = [half_plane(noise_ring(0.5, 0.3, size))]
+        np.testing.assert_array_equal(values, random_noise_signs(seed, [row], size)[0])
+    factors = [noise_filter(noise_ring(0.5, 0.3, size))]
     (all_at_once,) = filter_images(together, factors)
     (one_by_one,) = zip(*(filter_images(part[None], factors) for part in together), strict=True)
     np.testing.assert_array_equal(all_at_once, np.concatenate(one_by_one))
@@ -220,13 +220,14 @@ def test_every_model_gets_the_noise_as_it_is_drawn() -> None:
         np.testing.assert_array_equal(clean, images)
         for arrived, (seed, frequency) in zip(noisy, product((0, 1), frequencies), strict=True):
             (noise,) = filter_images(
-                random_signs(seed, rows, 32), [0.7 * half_plane(noise_ring(frequency, 0.1, 32))]
+                random_noise_signs(seed, rows, 32),
+                [0.7 * noise_filter(noise_ring(frequency, 0.1, 32))],
             )
             np.testing.assert_array_equal(arrived, images + noise)
 
 
 def test_grey_images_get_noise_of_one_channel() -> None:
-    (grey,), (colour,) = random_signs(3, [5], 8, channels=1), random_signs(3, [5], 8)
+    (grey,), (colour,) = random_noise_signs(3, [5], 8, channels=1), random_noise_signs(3, [5], 8)
     np.testing.assert_array_equal(grey, colour[:1])
     images = np.random.default_rng(0).normal(size=(4, 1, 32, 32)).astype(np.float32)
     model = nn.Sequential(nn.Flatten(), nn.Linear(32 * 32, 10))

@@ -19,11 +19,11 @@ from vitscope.data.split import Split
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
 from vitscope.jobs.tables import find_table
-from vitscope.measures.disturbed.measure import count_dropped, grid_of, grids_of
+from vitscope.measures.disturbed.measure import count_dropped, occlusion_grid, occlusion_grids
 from vitscope.measures.disturbed.occlusion import (
     Change,
     drop_patches,
-    list_changes,
+    list_patch_changes,
     mean_kept,
     measure_occlusion,
     occlusion_table,
@@ -51,9 +51,9 @@ BLACK = torch.tensor([-2.0, -1.5, 0.25]).view(3, 1, 1)
     ],
 )
 def test_grids_are_those_that_fit(size: ImageSize, grid: int, grids: list[int]) -> None:
-    assert grid_of(None, size) == grid
-    assert grids_of(None, size) == grids
-    assert grid_of(grids[0], size) == grids[0]
+    assert occlusion_grid(None, size) == grid
+    assert occlusion_grids(None, size) == grids
+    assert occlusion_grid(grids[0], size) == grids[0]
 
 
 def test_patches_are_counted_as_the_authors_do() -> None:
@@ -66,7 +66,7 @@ def test_patches_are_counted_as_the_authors_do() -> None:
 
 
 def test_changes_are_in_order() -> None:
-    assert list_changes(None, [0.5, 0.1], [4, 2], 224) == [
+    assert list_patch_changes(None, [0.5, 0.1], [4, 2], 224) == [
         Change("dropped", 14, 19),
         Change("dropped", 14, 98),
         Change("shuffled", 2, 0),
@@ -149,7 +149,7 @@ def test_patches_are_changed_as_by_a_plain_loop(size: tuple[int, int], each: Cha
 @pytest.mark.parametrize("size", [1, 3, 7])
 def test_every_model_gets_the_same_whatever_the_batches(size: int) -> None:
     images, rows = some_images(7), [3, 4, 8, 9, 11, 100, 101]
-    changes = list_changes(8, [0.5, 1], [2, 3], 24)
+    changes = list_patch_changes(8, [0.5, 1], [2, 3], 24)
     disturb = patch_disturbance(changes, DRAWN, BLACK)
     clean, *disturbed = seen_of(images, rows, size, disturb, 2 * len(changes))
     np.testing.assert_array_equal(clean, images)
@@ -218,7 +218,7 @@ def test_a_probe_of_the_first_patch_finds_as_many_as_have_it() -> None:
             return torch.stack([torch.full_like(light, 0.5), light], dim=1)
 
     white, rows = np.ones((800, 3, 16, 16), np.float32), range(800)
-    changes = list_changes(4, [0.25, 0.75], [2], 16)
+    changes = list_patch_changes(4, [0.25, 0.75], [2], 16)
     disturb = patch_disturbance(changes, {"draws": 5, "seed": 0}, torch.zeros(3, 1, 1))
     found, shares = shares_found(Probe(), batches(white, 100), rows, np.ones(800, int), disturb)
     assert found.all()
@@ -229,7 +229,7 @@ def test_a_probe_of_the_first_patch_finds_as_many_as_have_it() -> None:
 def test_the_table_has_accuracies_and_what_is_kept() -> None:
     clean = np.array([True, True, False, True])
     shares = np.array([[1, 0.5, 0], [0.5, 0, 1], [0.5, 0, 0], [1, 0, 0.5]])
-    changes = list_changes(8, [0.9, 0.5], [2], 32)
+    changes = list_patch_changes(8, [0.9, 0.5], [2], 32)
     table = occlusion_table("net", clean, shares, changes, 10, 2, BOOTSTRAP)
     assert table["change"].tolist() == ["none", "dropped", "dropped", "shuffled"]
     assert table["dropped"].tolist() == [0, 32, 57, 0]
@@ -290,7 +290,7 @@ def test_a_job_measures_pixels_that_are_black(tmp_path: Path) -> None:
     rows = np.sort(np.random.default_rng(1).permutation(30)[:12]).tolist()
     pixels = images.images(rows)
     expected = []
-    for each in [Change("none", 1, 0), *list_changes(**CUT, size=32)]:
+    for each in [Change("none", 1, 0), *list_patch_changes(**CUT, size=32)]:
         found = []
         for draw in range(2):
             order = patch_orders(5, rows, draw, each.grid**2)

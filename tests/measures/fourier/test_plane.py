@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from vitscope.measures.feature_variance.compute import spatial_variance
-from vitscope.measures.fourier.compute import Transforms
+from vitscope.measures.fourier.compute import FourierTransforms
 from vitscope.measures.fourier.plane import HalfDiagonal, LongDiagonal, Plane, diagonal_steps
 from vitscope.package_data import PUBLISHED_POINTS
 
@@ -223,7 +223,7 @@ def test_points_of_the_published_figure_are_as_many() -> None:
 )
 def test_of_a_tensor_everything_is_the_same_in_double_precision(shape: tuple[int, ...]) -> None:
     maps = np.random.default_rng(0).normal(3, 1, shape).astype(np.float32)
-    measure = Transforms(shape[1:], radial=True, edges=[0.25, 0.5])
+    measure = FourierTransforms(shape[1:], radial=True, edges=[0.25, 0.5])
     found = measure(torch.from_numpy(maps)).numpy()
     assert found.dtype == np.float64
     # Single precision, of what all pixels add up to.

@@ -8,7 +8,6 @@ from scipy.stats import ttest_rel
 from tests.helpers.claims import KINDS_OF, blocks, count, count_alone, evidence, favoured, published
 from vitscope.claims.points import at_snapshots
 from vitscope.claims.report import sections_of_claims
-from vitscope.measures.hessian.claims import pseudo_values
 
 
 def spectrum(model: str, *eigenvalues: float, snapshot: str = "end", top: int = 1) -> pd.DataFrame:
@@ -93,15 +92,6 @@ def test_magnitudes_are_compared_by_jackknife_where_a_batch_has_none():
     ends = claim["measured_low"], claim["measured_high"]
     assert ends == pytest.approx(tuple(expected.confidence_interval()))
     assert claim["holds"] == "yes, in this network"
-
-
-def test_pseudo_values_of_a_mean_are_the_values_and_of_a_square_lack_its_bias():
-    values = np.random.default_rng(3).normal(2, 1, (30, 1))
-    np.testing.assert_allclose(pseudo_values(lambda m: m[:, 0], values), values[:, 0], rtol=1e-12)
-    # The square of a mean is too large by the variance of the mean, on average.
-    unbiased = values.mean() ** 2 - values.var(ddof=1) / 30
-    found = pseudo_values(lambda m: m[:, 0] ** 2, values)
-    assert found.mean() == pytest.approx(unbiased, rel=1e-12)
 
 
 def test_fewer_than_twenty_batches_leave_a_comparison_open():

@@ -11,7 +11,7 @@ from tests.helpers.drawing import RESNET, VIT, drawn_from, laid_out
 from tests.helpers.shown import flaws, legend_labels
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import moment
-from vitscope.measures.hessian.show import KERNEL, density_per_decade, shares_of_bars
+from vitscope.measures.hessian.show import KERNEL, bars_of_hessian_density, density_per_decade
 from vitscope.measures.registry import caption_of, kinds
 from vitscope.package_data import PUBLISHED_POINTS
 
@@ -303,13 +303,13 @@ def test_bars_have_the_share_of_the_nodes_within_them() -> None:
 
 def test_a_high_eigenvalue_makes_no_tail_below_the_lowest() -> None:
     nodes = np.array([-46.0, -0.5, 0.2, 0.3, 2052.0])
-    shares, ends, linear = shares_of_bars(nodes, np.full(5, 0.2))
+    shares, ends, linear = bars_of_hessian_density(nodes, np.full(5, 0.2))
     assert ends[0] == -46
     assert not shares[(ends[1:] < -1)][1:].any()
     assert linear == 1
 
 
 def test_nodes_that_are_all_alike_have_one_bar() -> None:
-    shares, ends, _ = shares_of_bars(np.full(3, -2.0), np.full(3, 1 / 3))
+    shares, ends, _ = bars_of_hessian_density(np.full(3, -2.0), np.full(3, 1 / 3))
     assert shares.tolist() == pytest.approx([1])
     assert ends.tolist() == [-2, -2]

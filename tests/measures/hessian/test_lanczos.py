@@ -21,8 +21,8 @@ from tests.measures.hessian.networks import (
     tiny,
 )
 from vitscope.measures.hessian import lanczos
-from vitscope.measures.hessian.lanczos import largest_eigenvalues, quadrature
-from vitscope.measures.hessian.operator import of_model
+from vitscope.measures.hessian.lanczos import lanczos_quadrature, largest_eigenvalues
+from vitscope.measures.hessian.operator import hessian_of_model
 
 
 @settings(max_examples=40)
@@ -91,7 +91,7 @@ def test_networks_have_all_their_exact_eigenvalues(name: str) -> None:
     model, images, targets = tiny(name)
     values = by_magnitude(np.linalg.eigvalsh(exact(model, images, targets, DECAY)))
     assert values.min() < 0 < values.max()
-    operator = of_model(model, images, targets, DECAY)
+    operator = hessian_of_model(model, images, targets, DECAY)
     found = largest_eigenvalues(operator, operator.start(0), operator.size, 0.0, 10**6)
     scale = np.abs(values[0])
     np.testing.assert_allclose(np.sort(found.eigenvalues), np.sort(values), atol=1e-12 * scale)
@@ -107,7 +107,7 @@ def test_a_quadrature_is_exact_for_polynomials(name: str) -> None:
     matrix /= np.abs(matrix).max()
     begin = start(len(matrix), 3)
     vector = begin.signs(begin.chance()).numpy() / np.sqrt(len(matrix))
-    nodes, weights = quadrature(applied(matrix), begin, 6)
+    nodes, weights = lanczos_quadrature(applied(matrix), begin, 6)
     assert len(nodes) == 6
     assert weights.sum() == pytest.approx(1, abs=1e-14)
     for power in range(12):
@@ -118,7 +118,7 @@ def test_a_quadrature_is_exact_for_polynomials(name: str) -> None:
 def test_the_density_of_a_diagonal_operator_is_its_spectrum() -> None:
     spectrum = {-2.0: 10, 0.0: 70, 0.5: 15, 40.0: 5}
     diagonal = np.repeat(list(spectrum), list(spectrum.values()))
-    nodes, weights = quadrature(applied(np.diag(diagonal)), start(100), 40)
+    nodes, weights = lanczos_quadrature(applied(np.diag(diagonal)), start(100), 40)
     np.testing.assert_allclose(nodes, list(spectrum), atol=1e-12)
     np.testing.assert_allclose(weights, np.array([*spectrum.values()]) / 100, atol=1e-12)
 
@@ -129,7 +129,7 @@ def test_curvlinops_and_arpack_find_the_same() -> None:
     # layer normalization, also by finite differences.
     model, _ = mini("resnet")
     images, targets = batch_of((4, 3, 32, 32), 10)
-    operator = of_model(model, images, targets, 0.0)
+    operator = hessian_of_model(model, images, targets, 0.0)
     theirs = HessianLinearOperator(
         model, nn.CrossEntropyLoss(), list(model.parameters()), [(images, targets)]
     ).to_scipy()
@@ -147,7 +147,7 @@ def test_curvlinops_and_arpack_find_the_same() -> None:
 def test_single_precision_reaches_the_stated_residual() -> None:
     model, _ = mini("vit")
     images, targets = batch_of((4, 3, 32, 32), 10)
-    operator = of_model(model, images, targets, DECAY)
+    operator = hessian_of_model(model, images, targets, DECAY)
     krylov = lanczos._Krylov(operator, operator.start(0), 20)
     for _ in range(20):
         krylov.step()

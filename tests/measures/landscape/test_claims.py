@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import ttest_ind
 
 from tests.helpers.claims import blocks, count_alone, favoured, published
-from vitscope.measures.landscape.show import curvature_at_middle, nll_spread
+from vitscope.measures.landscape.show import landscape_curvature, nll_spread
 from vitscope.package_data import PUBLISHED_POINTS
 
 
@@ -33,13 +33,13 @@ EXAMPLES = {"landscape": {"landscape": BOTH, "blocks": blocks("vit", "resnet")}}
 @pytest.mark.parametrize("points", [5, 21])
 def test_the_curvature_of_a_paraboloid_is_known(points):
     grid = surface("vit", 3, 5, points)
-    assert curvature_at_middle(grid) == pytest.approx((2 * 3 + 2 * 5) / 2, rel=1e-9)
+    assert landscape_curvature(grid) == pytest.approx((2 * 3 + 2 * 5) / 2, rel=1e-9)
 
 
 def test_the_curvature_is_that_of_the_loss_and_not_of_the_nll_alone():
     grid = surface("vit", 3, 5)
     grid["loss"] += grid["x"] ** 2 + grid["y"] ** 2
-    assert curvature_at_middle(grid) == pytest.approx(8 + 2, rel=1e-9)
+    assert landscape_curvature(grid) == pytest.approx(8 + 2, rel=1e-9)
 
 
 def test_the_spread_is_taken_on_a_ring():
@@ -85,7 +85,7 @@ def test_pairs_of_directions_are_compared_by_welchs_test(resnet, holds):
     claims = count_alone("landscape", pd.concat([drawn("vit", *vit), drawn("resnet", *resnet)]))
     of_one = surface("vit", 1, 0.5, 5)
     units = {
-        "msa_flattens_loss_at_minimum": curvature_at_middle(of_one),
+        "msa_flattens_loss_at_minimum": landscape_curvature(of_one),
         "msa_flattens_loss": nll_spread(of_one),
     }
     for name, unit in units.items():
@@ -118,12 +118,12 @@ def test_published_values_are_those_of_the_authors_grids(grids, name, alone):
     grid = grids[grids["model"] == name.lower()]
     expected = pd.read_csv(PUBLISHED_POINTS / "fig1a.csv").query(f"model == '{name}'")
     expected = expected.set_index("measure")["value"]
-    assert expected["curvature"] == pytest.approx(curvature_at_middle(grid), rel=2e-6)
+    assert expected["curvature"] == pytest.approx(landscape_curvature(grid), rel=2e-6)
     assert expected["nll_spread"] == pytest.approx(nll_spread(grid), rel=2e-6)
     middle = grid[(grid["x"] == 0) & (grid["y"] == 0)]
     assert expected["accuracy"] == pytest.approx(middle["accuracy"].item(), abs=1e-6)
     # What the page of claims says of the NLL alone.
-    assert curvature_at_middle(grid.assign(loss=grid["nll"])) == pytest.approx(alone, abs=0.05)
+    assert landscape_curvature(grid.assign(loss=grid["nll"])) == pytest.approx(alone, abs=0.05)
 
 
 def test_published_landscapes_by_hand():

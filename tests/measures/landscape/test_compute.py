@@ -29,10 +29,16 @@ from vitscope.measures.landscape.compute import (
     losses_at,
     measure_landscape,
     moving_weights,
-    pick_precision,
+    pick_landscape_precision,
     random_direction,
 )
-from vitscope.measures.landscape.measure import Point, Settings, coordinates, grid, points_of_claims
+from vitscope.measures.landscape.measure import (
+    Point,
+    Settings,
+    coordinates,
+    grid,
+    landscape_points_for_claims,
+)
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import WARM_UP
 from vitscope.networks.running.predictions import predict
@@ -94,14 +100,16 @@ def test_the_grid_is_in_the_order_of_the_authors(grids: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize(("points", "step", "count"), [(11, 0.2, 5 + 20), (21, 0.1, 5 + 28)])
 def test_claims_are_about_the_middle_and_a_ring(points: int, step: float, count: int) -> None:
-    found = points_of_claims(points, 1.0)
+    found = landscape_points_for_claims(points, 1.0)
     assert len(found) == len(set(found)) == count
     steps = np.arange(-(points // 2), points // 2 + 1) * step
     x, y = (each.ravel() for each in np.meshgrid(steps, steps))
     distance = np.hypot(x, y)
     chosen = (distance < 1.01 * step) | (abs(distance - 0.5) < 0.501 * step)
     np.testing.assert_allclose(found, np.column_stack([x, y])[chosen], atol=1e-12)
-    parts = [points_of_claims(points, 1.0, rows) for rows in (range(4), range(4, points))]
+    parts = [
+        landscape_points_for_claims(points, 1.0, rows) for rows in (range(4), range(4, points))
+    ]
     assert [*parts[0], *parts[1]] == found
 
 
@@ -323,18 +331,18 @@ def test_a_recording_serves_all_points(
 
 
 def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert pick_precision("float32", CPU) == "float32"
-    assert pick_precision("bfloat16", CPU) == "bfloat16"
+    assert pick_landscape_precision("float32", CPU) == "float32"
+    assert pick_landscape_precision("bfloat16", CPU) == "bfloat16"
     for has in FAST_BFLOAT16:
         features = {has: True, "avx2": True}
         monkeypatch.setattr(torch.cpu, "get_capabilities", features.copy, raising=False)
-        assert pick_precision("auto", CPU) == "bfloat16"
+        assert pick_landscape_precision("auto", CPU) == "bfloat16"
     features = {"avx2": True, "amx_bf16": False}
     monkeypatch.setattr(torch.cpu, "get_capabilities", features.copy)
-    assert pick_precision("auto", CPU) == "float32"
+    assert pick_landscape_precision("auto", CPU) == "float32"
     # A torch that does not know what the processor can do.
     monkeypatch.delattr(torch.cpu, "get_capabilities")
-    assert pick_precision("auto", CPU) == "float32"
+    assert pick_landscape_precision("auto", CPU) == "float32"
 
 
 def test_where_logits_overflow_scores_are_null(small: Augmented, tmp_path: Path) -> None:
@@ -398,9 +406,10 @@ def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: 
     assert set(parts[0].query("y == -1")["direction"]) == {0}
     for pair in (1, 2):
         rows = table[table["direction"] == pair]
-        assert [*zip(rows["x"], rows["y"], strict=True)] == points_of_claims(9, 1.0)
+        assert [*zip(rows["x"], rows["y"], strict=True)] == landscape_points_for_claims(9, 1.0)
         expected = [
-            by_hand(linear(), small, x, y, pair)["loss"] for x, y in points_of_claims(9, 1.0)
+            by_hand(linear(), small, x, y, pair)["loss"]
+            for x, y in landscape_points_for_claims(9, 1.0)
         ]
         np.testing.assert_allclose(rows["loss"], expected, rtol=2e-6)
 

@@ -14,10 +14,10 @@ from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.measures.landscape.show import (
     above_minimum,
-    faces_below_cut,
-    grid_points_of,
-    loss_caveats,
+    drawn_landscape_points,
+    landscape_caveats,
     read_landscapes,
+    surface_faces_below_cut,
 )
 
 KINDS = ("landscape", "landscape_contour", "landscape_slices")
@@ -101,7 +101,7 @@ def test_the_published_grids_are_cut_as_in_the_paper(grids, drawn):
         below = grid_of(grids, model) <= 42
         whole = below[:-1, :-1] & below[:-1, 1:] & below[1:, :-1] & below[1:, 1:]
         # The paper leaves the others out; here they are cut.
-        shown = faces_below_cut(above_minimum(grids, Member(model, model, model)), 42)
+        shown = surface_faces_below_cut(above_minimum(grids, Member(model, model, model)), 42)
         squares = [len(each) == 4 and np.ptp(each, axis=0)[:2].min() > 0.099 for each in shown]
         assert sum(squares) == whole.sum() == count
         assert len(corners_of(faces_of(axes))) >= len(shown)
@@ -123,7 +123,7 @@ def test_faces_are_the_table_and_end_at_the_cut(table):
     cut = cut_of(table)
     for member in (RESNET, VIT):
         heights = grid_of(table, member.model)
-        shown = faces_below_cut(above_minimum(table, member), cut)
+        shown = surface_faces_below_cut(above_minimum(table, member), cut)
         found = [sorted(map(tuple, face)) for face in shown]
         expected = [
             sorted(corners_by_hand(heights, row, column, cut))
@@ -147,7 +147,7 @@ def test_bands_of_faces_have_the_colour_of_their_loss(drawn, table):
     figure, cut = drawn("landscape"), cut_of(table)
     for axes, member in zip(maps_of(figure), (RESNET, VIT), strict=True):
         shown = corners_of(faces_of(axes))
-        whole = faces_below_cut(above_minimum(table, member), cut)
+        whole = surface_faces_below_cut(above_minimum(table, member), cut)
         assert sum(map(area_of, shown)) == pytest.approx(sum(map(area_of, whole)))
         # However steep a wall is, no band of it has a colour that is far from its loss.
         assert max(np.ptp(each[:, 2]) for each in shown) < cut / 8
@@ -243,14 +243,14 @@ def test_the_figure_says_if_its_loss_is_not_that_of_training(drawn, table, kind)
     figure = drawn(kind, table=table.assign(weight_decay=0.0, clean=True))
     assert figure.get_suptitle() == BOTH
     one = (
-        loss_caveats(table.assign(weight_decay=0.0), [VIT]),
-        loss_caveats(table.assign(clean=True), [VIT]),
+        landscape_caveats(table.assign(weight_decay=0.0), [VIT]),
+        landscape_caveats(table.assign(clean=True), [VIT]),
     )
     assert f"{one[0]} and {one[1].removeprefix('Not the loss of training: ')}" == BOTH
 
 
 def test_tables_that_cannot_be_drawn_are_refused(table):
     with pytest.raises(VitscopeError, match="has 80 points of the model 'vit'"):
-        grid_points_of(table[table["model"] == "vit"].iloc[1:], VIT)
+        drawn_landscape_points(table[table["model"] == "vit"].iloc[1:], VIT)
     with pytest.raises(VitscopeError, match=r"loss of ViT-Ti is finite nowhere .* lower analysis"):
-        grid_points_of(table.assign(loss=np.inf), VIT)
+        drawn_landscape_points(table.assign(loss=np.inf), VIT)

@@ -13,7 +13,7 @@ import pandas as pd
 
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
-from vitscope.measures.disturbed.measure import ring_sides
+from vitscope.measures.disturbed.measure import noise_ring_sides
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import accuracy_changes
@@ -31,11 +31,11 @@ def noise_ring(frequency: float, width: float, size: ImageSize) -> Array:
     of the same proportion.
     """
     across = height_and_width(size)
-    outer, inner = zip(*(ring_sides(frequency, width, each) for each in across), strict=True)
-    return _central_rectangle(outer, across) & ~_central_rectangle(inner, across)
+    outer, inner = zip(*(noise_ring_sides(frequency, width, each) for each in across), strict=True)
+    return _rectangle_of_frequencies(outer, across) & ~_rectangle_of_frequencies(inner, across)
 
 
-def _central_rectangle(lengths: tuple[int, ...], size: tuple[int, int]) -> Array:
+def _rectangle_of_frequencies(lengths: tuple[int, ...], size: tuple[int, int]) -> Array:
     inside = np.zeros(size, bool)
     rows, columns = (
         slice((whole - length) // 2, (whole + length) // 2)
@@ -45,7 +45,7 @@ def _central_rectangle(lengths: tuple[int, ...], size: tuple[int, int]) -> Array
     return inside
 
 
-def half_plane(mask: Array) -> Array:
+def noise_filter(mask: Array) -> Array:
     """Return the factors for the components of a real transform that have the effect of a mask.
 
     `mask` covers the whole plane, with frequency 0 in the centre. If it is not symmetric, it makes
@@ -57,7 +57,7 @@ def half_plane(mask: Array) -> Array:
     return ((kept + mirrored) / 2)[:, : mask.shape[1] // 2 + 1]
 
 
-def random_signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int = 3) -> Array:
+def random_noise_signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int = 3) -> Array:
     """Draw 1 or -1 with equal probability, as float32 (N, channels, height, width)."""
     shape = (channels, *height_and_width(size))
     count = prod(shape)
@@ -71,7 +71,7 @@ def random_signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int 
 
 
 def filter_images(images: Array, factors: Iterable[Array]) -> Iterator[Array]:
-    """Yield real images, or noise, after each filter; `factors` are those of `half_plane`."""
+    """Yield real images, or noise, after each filter; `factors` are those of `noise_filter`."""
     spectrum = np.fft.rfft2(images)
     for factor in factors:
         yield np.fft.irfft2(spectrum * factor, s=images.shape[-2:])
@@ -83,11 +83,11 @@ def noise_disturbance(noise: Given) -> Disturb:
     def add_noise(images: "Tensor", rows: Sequence[int]) -> Iterator[Iterator["Tensor"]]:
         channels, size = images.shape[1], images.shape[2:]
         factors = [
-            noise["eps"] * half_plane(noise_ring(frequency, noise["width"], size))
+            noise["eps"] * noise_filter(noise_ring(frequency, noise["width"], size))
             for frequency in noise["frequencies"]
         ]
         for seed in range(noise["seeds"]):
-            drawn = filter_images(random_signs(seed, rows, size, channels), factors)
+            drawn = filter_images(random_noise_signs(seed, rows, size, channels), factors)
             yield (images + images.new_tensor(filtered) for filtered in drawn)
 
     return add_noise

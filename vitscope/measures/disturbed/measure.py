@@ -53,7 +53,7 @@ from vitscope.measures.measure import (
 from vitscope.settings.section import setting
 
 
-def ring_sides(frequency: float, width: float, size: int) -> tuple[int, int]:
+def noise_ring_sides(frequency: float, width: float, size: int) -> tuple[int, int]:
     """Return the sides of a ring's outer and inner square; settings count as exact decimals."""
     if size % 2:
         raise VitscopeError(
@@ -128,7 +128,7 @@ def refuse_frequencies(case: Case) -> None:
     across = height_and_width(case.study.dataset_of(case.model).image_size)
     for frequency, size in product(case.settings.frequencies, across):
         with case.naming():
-            ring_sides(frequency, case.settings.width, size)
+            noise_ring_sides(frequency, case.settings.width, size)
 
 
 FREQUENCY_NOISE = Measure(
@@ -152,12 +152,12 @@ FREQUENCY_NOISE = Measure(
 FINEST = 14
 
 
-def grid_of(grid: int | None, size: ImageSize) -> int:
+def occlusion_grid(grid: int | None, size: ImageSize) -> int:
     """Return the number of patches along a side; by default the largest that fits, up to 14."""
-    return grids_of(None if grid is None else [grid], size)[-1]
+    return occlusion_grids(None if grid is None else [grid], size)[-1]
 
 
-def grids_of(grids: Sequence[int] | None, size: ImageSize) -> Sequence[int]:
+def occlusion_grids(grids: Sequence[int] | None, size: ImageSize) -> Sequence[int]:
     """Return `grids` if equal patches fill the images; by default all that fit, up to 14."""
     height, width = height_and_width(size)
     side = gcd(height, width)
@@ -233,15 +233,15 @@ class OcclusionSettings:
 def count_changes(case: Case) -> int:
     """Count passes of the images: one without changes, and one for each draw of each change."""
     settings: OcclusionSettings = case.settings
-    grids = grids_of(settings.shuffled_grids, case.study.dataset_of(case.model).image_size)
+    grids = occlusion_grids(settings.shuffled_grids, case.study.dataset_of(case.model).image_size)
     return 1 + (len(settings.shares) + len(grids)) * settings.draws
 
 
 def refuse_grids(case: Case) -> None:
     size = case.study.dataset_of(case.model).image_size
     with case.naming():
-        grid_of(case.settings.grid, size)
-        grids_of(case.settings.shuffled_grids, size)
+        occlusion_grid(case.settings.grid, size)
+        occlusion_grids(case.settings.shuffled_grids, size)
 
 
 OCCLUSION = Measure(

@@ -11,7 +11,7 @@ from torch import Tensor
 from vitscope.data.split import normalize
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
-from vitscope.measures.disturbed.measure import count_dropped, grid_of, grids_of
+from vitscope.measures.disturbed.measure import count_dropped, occlusion_grid, occlusion_grids
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import ratio, spread, spread_of
@@ -60,13 +60,13 @@ class Change(NamedTuple):
     dropped: int
 
 
-def list_changes(
+def list_patch_changes(
     grid: int | None, shares: Sequence[float], shuffled_grids: Sequence[int] | None, size: ImageSize
 ) -> list[Change]:
     """Return all changes for images of this size: first those that drop patches, then shuffles."""
-    cut = grid_of(grid, size)
+    cut = occlusion_grid(grid, size)
     dropped = [Change("dropped", cut, count_dropped(share, cut)) for share in sorted(shares)]
-    shuffled = sorted(grids_of(shuffled_grids, size))
+    shuffled = sorted(occlusion_grids(shuffled_grids, size))
     return [*dropped, *(Change("shuffled", each, 0) for each in shuffled)]
 
 
@@ -136,7 +136,7 @@ def measure_occlusion(
     given: OnModel, chosen: Given, cut: Given, drawn: Given, bootstrap: Given
 ) -> pd.DataFrame:
     settings = given.settings
-    changes = list_changes(**cut, size=settings["image_size"])
+    changes = list_patch_changes(**cut, size=settings["image_size"])
     channels = given.images.shape[0]
     black = normalize(np.zeros((channels, 1, 1), np.uint8), settings["mean"], settings["std"])
     found = classify_disturbed(given, chosen, patch_disturbance(changes, drawn, black))

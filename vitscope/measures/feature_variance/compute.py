@@ -62,7 +62,9 @@ def _variance_within_and_total(means: Array) -> tuple[Array, Array]:
     return within, within + square - (channels**2).mean(axis=1)
 
 
-def spatial_share_of(within: Array, means: Array, resamples: int, seed: int) -> dict[str, float]:
+def spatial_variance_share(
+    within: Array, means: Array, resamples: int, seed: int
+) -> dict[str, float]:
     """Return the table values of a cut point.
 
     `within` has the variance within each image, (N,), and `means` its channel means, (N, C).
@@ -88,7 +90,7 @@ def merge_spatial_share(parts: Parts, resamples: int, seed: int) -> pd.DataFrame
     found = [
         {"index": index}
         | (
-            spatial_share_of(
+            spatial_variance_share(
                 each["within"].to_numpy(), np.stack(each["means"].to_list()), resamples, seed
             )
             if index in several

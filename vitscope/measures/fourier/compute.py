@@ -12,7 +12,7 @@ from vitscope.measures.per_image import ratio, spread, spread_of
 from vitscope.measures.slices import measure_slices
 
 
-class Transforms:
+class FourierTransforms:
     """Measures the maps at one cut point: the diagonal, bands if given `edges`, rings if `radial`.
 
     Rings need `edges` too.
@@ -51,7 +51,9 @@ class Transforms:
             yield "radial", values[:, after:].astype(np.float32)
 
 
-def _rows_of_quantity(index: int, quantity: str, values: Array, first_image: int) -> pd.DataFrame:
+def _rows_of_fourier_quantity(
+    index: int, quantity: str, values: Array, first_image: int
+) -> pd.DataFrame:
     images, steps = values.shape
     return pd.DataFrame(
         {
@@ -67,11 +69,11 @@ def _rows_of_quantity(index: int, quantity: str, values: Array, first_image: int
 def measure_fourier(given: OnLatents, radial: bool, edges: Sequence[float] | None) -> pd.DataFrame:
     latents = given.latents
     transforms = {
-        name: Transforms(latents.shape(name)[1:], radial, edges) for name in latents.names
+        name: FourierTransforms(latents.shape(name)[1:], radial, edges) for name in latents.names
     }
     measured = measure_slices(given, transforms, on_gpu=True)
     rows = [
-        _rows_of_quantity(index, quantity, values, given.first_image)
+        _rows_of_fourier_quantity(index, quantity, values, given.first_image)
         for index, name in enumerate(latents.names)
         for quantity, values in transforms[name].named(measured[name])
     ]

@@ -90,7 +90,7 @@ class FourierSettings:
 COMPONENT = frozenset({"delta_log_amplitude"})
 
 
-def rings_and_bands(case: Case) -> Given:
+def choose_rings_and_bands(case: Case) -> Given:
     """Return whether to measure rings, and the edges of bands, None to measure no bands.
 
     Rings and bands come from the same transform of the whole map, so that one part holds both, and
@@ -117,7 +117,7 @@ FOURIER = Measure(
         "averaging": FigureKind(beside=("feature_variance", "reliability")),
     },
     settings=FourierSettings,
-    arguments=rings_and_bands,
+    arguments=choose_rings_and_bands,
     merge=Merge(bootstrap, at_cut_points=True),
     seconds_per_gb=1.9,
 )
@@ -150,7 +150,7 @@ class SpectrumSettings:
     )
 
 
-def refuse_edges(case: Case) -> None:
+def refuse_spectrum_edges(case: Case) -> None:
     """Refuse a middle band that ends before it begins."""
     begin, end = case.settings.edges
     if begin >= end:
@@ -166,5 +166,5 @@ SPECTRUM = Measure(
     settings=SpectrumSettings,
     merge=Merge(together(own_settings, bootstrap), at_cut_points=True),
     parts_of="fourier",
-    refuse_settings=refuse_edges,
+    refuse_settings=refuse_spectrum_edges,
 )

@@ -154,7 +154,7 @@ class Plane:
         """Return the same for a tensor on any device, with the sums as one matrix product."""
         import torch
 
-        power = _power_spectrum_of_tensor(maps)
+        power = _power_in_plane_of_tensor(maps)
         bands = (self._bands[:, None] == np.arange(len(BANDS))) * self._counts[:, None]
         of_bands = torch.from_numpy(bands / self._variance_of)
         found = [power.mean(1) @ of_bands.to(power.device)]
@@ -166,7 +166,7 @@ class Plane:
         return torch.cat(found, dim=1)
 
     def _of_image(self, maps: Array) -> Array:
-        power = _power_spectrum(maps)
+        power = _power_in_plane(maps)
         counted = self._counts * power.mean(axis=0, dtype=np.float64)
         of_bands = np.bincount(self._bands, counted, len(BANDS) + 1)[: len(BANDS)]
         bands = of_bands / self._variance_of
@@ -204,12 +204,12 @@ class LongDiagonal:
         """Return the same for a tensor on any device."""
         import torch
 
-        logs = (_power_spectrum_of_tensor(maps).sqrt() + float(FLOOR)).log().mean(1)
+        logs = (_power_in_plane_of_tensor(maps).sqrt() + float(FLOOR)).log().mean(1)
         share = torch.from_numpy(self._share).to(maps.device)
         return logs[:, self._before].lerp(logs[:, self._behind], share)
 
     def _of_image(self, maps: Array) -> Array:
-        power = _power_spectrum(maps)
+        power = _power_in_plane(maps)
         before, behind = (
             np.log(np.sqrt(power[:, chosen]) + FLOOR).mean(axis=0, dtype=np.float64)
             for chosen in (self._before, self._behind)
@@ -218,7 +218,7 @@ class LongDiagonal:
         return result
 
 
-def _power_spectrum(maps: Array) -> Array:
+def _power_in_plane(maps: Array) -> Array:
     """Return the squared amplitudes of the real transform of each map, (C, components)."""
     channels, height, width = maps.shape
     first = maps[:, :1, :1]
@@ -232,7 +232,7 @@ def _power_spectrum(maps: Array) -> Array:
     return power
 
 
-def _power_spectrum_of_tensor(maps: "Tensor") -> "Tensor":
+def _power_in_plane_of_tensor(maps: "Tensor") -> "Tensor":
     """Return the squared amplitudes of a tensor, (N, C, components), in double precision."""
     import torch
 

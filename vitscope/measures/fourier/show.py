@@ -50,7 +50,7 @@ def ends_of_curves(curves: pd.DataFrame) -> pd.DataFrame:
     return ends.assign(**ends[values].where(ends["frequency"] > 0))
 
 
-def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
+def draw_fourier_curves(axes: Axes, curves: pd.DataFrame) -> None:
     """Draw the curve of each cut point, if it has one, in the colour of its depth."""
     for _, curve in curves.groupby("index"):
         if len(curve) > 1:
@@ -68,7 +68,7 @@ def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model: its curves, and below, their values at 1.0 pi by depth."""
     upper, lower = stack_panels(len(members), 2, _LEAST)
     for panel in upper.of_models(members, *diagonal_curves_of(table)):
-        draw_curves(panel.axes, panel.rows)
+        draw_fourier_curves(panel.axes, panel.rows)
     ends = ends_of_models(table, members)
     for panel in lower.of_models(members, ends, ["index"]):
         panel.draw_bands(panel.rows)
@@ -82,7 +82,7 @@ def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPub
     """Draw the curves of each model in a panel, and published curves in a panel below."""
     rows = stack_panels(len(members), 2 if published else 1)
     for panel in rows[0].of_models(members, *diagonal_curves_of(table)):
-        draw_curves(panel.axes, panel.rows)
+        draw_fourier_curves(panel.axes, panel.rows)
     drawn = list(rows[0].axes)
     below = rows[1].axes if published else ()
     for above, axes, member in zip(rows[0].axes, below, members, strict=bool(published)):
@@ -91,7 +91,7 @@ def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPub
             axes.remove()
             continue
         points = theirs.points
-        draw_curves(axes, points.assign(depth=points["index"] / points["index"].max()))
+        draw_fourier_curves(axes, points.assign(depth=points["index"] / points["index"].max()))
         same = "" if theirs.same_model else "\n(another model)"
         axes.set_title(f"Published: {theirs.series}{same}")
         share_scale([above, axes])

@@ -24,7 +24,7 @@ from vitscope.claims.claim import (
     token_against_mean,
 )
 from vitscope.claims.points import Points
-from vitscope.claims.statistics import Found, Statistic, difference, value_of
+from vitscope.claims.statistics import Found, Statistic, compare_means, value_of
 from vitscope.files.arrays import Array
 from vitscope.measures.per_image import ratio
 
@@ -48,28 +48,6 @@ def _published_eigenvalues(points: pd.DataFrame) -> pd.DataFrame:
     panels = [panel.sort_values("eigenvalue") for _, panel in points.groupby("panel")]
     weights = [panel["density"] * np.gradient(panel["eigenvalue"]) for panel in panels]
     return pd.concat(panels)[["eigenvalue"]].assign(weight=pd.concat(weights))
-
-
-def pseudo_values(of: Callable[[Array], Array], batches: Array) -> Array:
-    """Return the jackknife pseudo-value of each batch; `batches` is (batches, columns).
-
-    `of` takes means over batches, (sets, columns), and returns one value for each set, (sets).
-    """
-    count = len(batches)
-    if count == 1:
-        return of(batches)
-    without = (batches.sum(axis=0) - batches) / (count - 1)
-    values: Array = count * of(batches.mean(axis=0, keepdims=True)) - (count - 1) * of(without)
-    return values
-
-
-def compare_means(of: Callable[[Array], Array], ours: Array, theirs: Array) -> Found | None:
-    """Compare the value that `of` computes from means over batches: ours minus theirs."""
-    one, other = (of(each.mean(axis=0, keepdims=True)) for each in (ours, theirs))
-    found = difference(one, other)
-    both = min(len(ours), len(theirs))
-    values = [pseudo_values(of, each)[:both] for each in (ours, theirs)]
-    return found and replace(found, batches=values[0] - values[1])
 
 
 def _terms_of_negative_share(points: pd.DataFrame) -> pd.DataFrame:
@@ -98,7 +76,7 @@ def _sums_by_batch(terms: pd.DataFrame, points: Points) -> Array:
     return terms.groupby(batch).sum().to_numpy()
 
 
-def _compare_ratios(
+def _compare_eigenvalue_ratios(
     terms: Callable[[pd.DataFrame], pd.DataFrame], ours: Points, theirs: Points
 ) -> Found | None:
     sums = [_sums_by_batch(terms(points.frame), points) for points in (ours, theirs)]
@@ -131,14 +109,14 @@ _MORE_NEGATIVE = Statistic(
     "difference of the share of eigenvalues",
     "The value is the share of negative ones among the largest eigenvalues by magnitude of every "
     f"batch, of the first model minus that of the second. {PAIRED}",
-    lambda ours, theirs: _compare_ratios(_terms_of_negative_share, ours, theirs),
+    lambda ours, theirs: _compare_eigenvalue_ratios(_terms_of_negative_share, ours, theirs),
     percent=True,
 )
 _SMALLER_POSITIVE = Statistic(
     "difference of mean magnitude in decades",
     "The value is the mean base-10 logarithm of the positive ones among the largest eigenvalues by "
     f"magnitude of every batch, of the second model minus that of the first. {PAIRED}",
-    lambda ours, theirs: _compare_ratios(_terms_of_positive_decades, theirs, ours),
+    lambda ours, theirs: _compare_eigenvalue_ratios(_terms_of_positive_decades, theirs, ours),
 )
 
 CLAIMS_HESSIAN = Evidence(

@@ -166,7 +166,7 @@ def largest_eigenvalues(
     return Spectrum(values[best], residuals[best] / scale, krylov.steps)
 
 
-def quadrature(apply: Apply, start: Start, steps: int) -> tuple[Array, Array]:
+def lanczos_quadrature(apply: Apply, start: Start, steps: int) -> tuple[Array, Array]:
     """Return nodes and weights of a Gauss quadrature of the density of all eigenvalues.
 
     The weights add up to 1. For any polynomial p of a degree below 2 * `steps`, the weighted sum of

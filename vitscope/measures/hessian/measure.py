@@ -152,7 +152,7 @@ class HessianSettings:
 SHARES = ("batches", "batches_per_job")
 
 
-def choose_batches(case: Case) -> Given:
+def choose_hessian_batches(case: Case) -> Given:
     """Return the batches of augmented images to measure, their size, and the weight decay."""
     settings = case.settings
     return {
@@ -175,7 +175,7 @@ def fit_batches(images: int, usual: Any = HessianSettings()) -> Given:
     return {"batch_size": size, "batches": min(usual.batches, images // size)}
 
 
-def refuse_batches(case: Case) -> None:
+def refuse_hessian_batches(case: Case) -> None:
     """Refuse settings that need more batches than the augmented images fill."""
     settings, images = case.settings, case.study.analysis.augmented.images
     section, _ = case.measure.settings_of or (case.measure.name, HessianSettings)
@@ -197,12 +197,12 @@ HESSIAN = Measure(
         )
     },
     settings=HessianSettings,
-    arguments=together(choose_batches, only("top", "tolerance", "iterations")),
+    arguments=together(choose_hessian_batches, only("top", "tolerance", "iterations")),
     takes=lambda case: work_of_products(
         case, case.settings.iterations, max(LEAST_VECTORS, 3 * case.settings.top), most=True
     ),
     shares=SHARES,
-    refuse=refuse_batches,
+    refuse=refuse_hessian_batches,
     fit=fit_batches,
 )
 
@@ -268,10 +268,10 @@ CURVATURE = Measure(
         "curvature_by_layer": FigureKind(snapshots=True),
     },
     settings=CurvatureSettings,
-    arguments=together(choose_batches, only("probes", "tolerance", "iterations")),
+    arguments=together(choose_hessian_batches, only("probes", "tolerance", "iterations")),
     takes=count_passes_of_curvature,
     shares=SHARES,
-    refuse=refuse_batches,
+    refuse=refuse_hessian_batches,
     fit=partial(fit_batches, usual=CurvatureSettings()),
 )
 
@@ -292,7 +292,7 @@ HESSIAN_DENSITY = Measure(
     figures={"hessian_density": FigureKind(snapshots=True)},
     settings_of=("hessian", HessianSettings),
     arguments=together(
-        choose_batches,
+        choose_hessian_batches,
         named(
             probes=lambda case: case.settings.density_probes,
             steps=lambda case: case.settings.density_steps,
@@ -305,5 +305,5 @@ HESSIAN_DENSITY = Measure(
         most=False,
     ),
     shares=SHARES,
-    refuse=refuse_batches,
+    refuse=refuse_hessian_batches,
 )

@@ -178,7 +178,9 @@ def _decay_by_tensor(model: nn.Module, weight_decay: float) -> list[float]:
     return [weight_decay if decays(name, each) else 0.0 for name, each in trained]
 
 
-def _logits_and_loss(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def _logits_and_loss_for_hessian(
+    model: nn.Module, images: Tensor, targets: Tensor
+) -> tuple[Tensor, Tensor]:
     model.eval()
     with plain_attention(model):
         logits = model(images)
@@ -192,13 +194,15 @@ def _logits_and_loss(model: nn.Module, images: Tensor, targets: Tensor) -> tuple
     return logits, loss
 
 
-def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float) -> Hessian:
+def hessian_of_model(
+    model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float
+) -> Hessian:
     """Return the Hessian of a model's loss on a batch, in evaluation mode.
 
     The loss is the mean cross-entropy with the targets, which are probabilities, plus
     `weight_decay` / 2 times the sum of squares of the parameters that decay in training.
     """
-    _, loss = _logits_and_loss(model, images, targets)
+    _, loss = _logits_and_loss_for_hessian(model, images, targets)
     parameters = [*trained_parameters(model).values()]
     return Hessian(loss, parameters, _decay_by_tensor(model, weight_decay))
 
@@ -206,7 +210,7 @@ def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: fl
 def gauss_newton_of_model(
     model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float
 ) -> GaussNewton:
-    logits, _ = _logits_and_loss(model, images, targets)
+    logits, _ = _logits_and_loss_for_hessian(model, images, targets)
     parameters = [*trained_parameters(model).values()]
     return GaussNewton(logits, targets, parameters, _decay_by_tensor(model, weight_decay))
 
@@ -217,7 +221,7 @@ def _rounding_errors_apart(one: Tensor, other: Tensor, scale: Tensor) -> float:
     return float(difference / (scale * torch.finfo(one.dtype).eps)) if difference else 0.0
 
 
-def require_deterministic(build: Callable[[], Hessian]) -> None:
+def require_deterministic_hessian(build: Callable[[], Hessian]) -> None:
     """Refuse a Hessian that changes when it is built again, or that is not symmetric."""
     # Delete the first Hessian before building the second: its graph may fill most of the memory.
     hessian = build()
@@ -255,7 +259,7 @@ class Loss:
 
     def hessian(self, batch: int, images: int | None = None) -> Hessian:
         """Return the Hessian on a batch, or on its first `images` images."""
-        return of_model(*self._model_and_batch(batch, images))
+        return hessian_of_model(*self._model_and_batch(batch, images))
 
     def gauss_newton(self, batch: int) -> GaussNewton:
         return gauss_newton_of_model(*self._model_and_batch(batch))
@@ -275,7 +279,7 @@ class Loss:
         checked = min(CHECKED, self.batch_size)
         progress, tables = Progress(len(batches), "batches", self.given.say), []
         with own_stream(self.given.device):
-            require_deterministic(lambda: self.hessian(batches[0], checked))
+            require_deterministic_hessian(lambda: self.hessian(batches[0], checked))
             for batch in batches:
                 tables.append(measure(batch, self.hessian(batch)))
                 progress.advance()

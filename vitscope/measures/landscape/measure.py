@@ -38,7 +38,9 @@ def grid(points: int, radius: float, rows: range | None = None) -> list[Point]:
     return [(x, steps[row]) for row in (rows or range(points)) for x in steps]
 
 
-def points_of_claims(points: int, radius: float, rows: range | None = None) -> list[Point]:
+def landscape_points_for_claims(
+    points: int, radius: float, rows: range | None = None
+) -> list[Point]:
     """Return the points of claims: trained weights, their neighbours, and the ring at `RADIUS`."""
     step = 2 * radius / (points - 1)
     return [
@@ -140,7 +142,7 @@ def choose_rows(case: Case) -> Given:
 def count_passes_of_landscape(case: Case) -> Work:
     """Count a pass for each augmented image at each point in the rows of the part."""
     settings: Settings = case.settings
-    of_claims = len(points_of_claims(settings.points, settings.radius, case.steps))
+    of_claims = len(landscape_points_for_claims(settings.points, settings.radius, case.steps))
     points = len(case.steps) * settings.points + of_claims * (settings.directions - 1)
     share = 1 if settings.precision == "float32" else SHARE_OF_BFLOAT16
     count = points * case.study.analysis.augmented.images * share

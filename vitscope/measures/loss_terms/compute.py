@@ -8,8 +8,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from vitscope.measures.given import OnLoss
-from vitscope.measures.hessian.lanczos import quadrature
-from vitscope.measures.hessian.operator import CHECKED, of_model, require_deterministic
+from vitscope.measures.hessian.lanczos import lanczos_quadrature
+from vitscope.measures.hessian.operator import (
+    CHECKED,
+    hessian_of_model,
+    require_deterministic_hessian,
+)
 from vitscope.measures.landscape.compute import moving_weights
 from vitscope.networks.running.device import own_stream
 from vitscope.progress import Progress
@@ -21,7 +25,7 @@ from vitscope.training.steps import decays, trained_parameters
 Row = tuple[bool, str, float, float]
 
 
-def losses_along_direction(
+def loss_terms_along_direction(
     network: nn.Module,
     images: Tensor,
     targets: Tensor,
@@ -42,13 +46,15 @@ def losses_along_direction(
             yield True, "slice", x, nll + decay / 2 * squares
 
 
-def hessian_spectra(
+def loss_term_spectra(
     network: nn.Module, images: Tensor, targets: Tensor, decay: float, batch: int, steps: int
 ) -> Iterator[Row]:
     """Yield nodes and weights of the spectrum of the Hessian, without L2 and with it."""
     for l2 in (False, True):
-        hessian = of_model(network, images, targets, l2 * decay)
-        for node, weight in zip(*quadrature(hessian, hessian.start(batch), steps), strict=True):
+        hessian = hessian_of_model(network, images, targets, l2 * decay)
+        for node, weight in zip(
+            *lanczos_quadrature(hessian, hessian.start(batch), steps), strict=True
+        ):
             yield l2, "spectrum", node, weight
 
 
@@ -74,15 +80,17 @@ def measure_loss_terms(
     progress, tables = Progress(2 * len(batches), "batches", given.say), []
     with own_stream(given.device):
         first = [each[:CHECKED].to(given.device) for each in drawn[False]]
-        require_deterministic(lambda: of_model(network, first[0], first[1], weight_decay))
+        require_deterministic_hessian(
+            lambda: hessian_of_model(network, first[0], first[1], weight_decay)
+        )
         for batch in batches:
             chosen = slice(batch * batch_size, (batch + 1) * batch_size)
             for is_clean, pair in drawn.items():
                 images, targets = (each[chosen].to(given.device) for each in pair)
                 on = network, images, targets, weight_decay
                 found = [
-                    *losses_along_direction(*on, seed, at),
-                    *hessian_spectra(*on, batch, steps),
+                    *loss_terms_along_direction(*on, seed, at),
+                    *loss_term_spectra(*on, batch, steps),
                 ]
                 table = pd.DataFrame(found, columns=["l2", "of", "x", "value"])
                 tables.append(table.assign(batch=batch, clean=is_clean))

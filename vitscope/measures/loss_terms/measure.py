@@ -24,7 +24,7 @@ from vitscope.measures.hessian.measure import (
     PASSES_OF_A_PRODUCT,
     SHARES,
     fit_batches,
-    refuse_batches,
+    refuse_hessian_batches,
 )
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
 from vitscope.settings.section import setting
@@ -59,7 +59,7 @@ class Settings:
     steps: int = setting(40, "Steps of Lanczos for each spectrum.", minimum=5)
 
 
-def choose_batches_and_images(case: Case) -> Given:
+def choose_batches_of_loss_terms(case: Case) -> Given:
     """Return the batches, the settings, and the seed that training images depend on."""
     study, settings = case.study, asdict(case.settings)
     del settings["batches_per_job"]
@@ -85,9 +85,9 @@ def count_passes_of_loss_terms(case: Case) -> Work:
     return Work(count, settings.batch_size, "product", settings.steps)
 
 
-def refuse_loss_without_terms(case: Case) -> None:
+def refuse_missing_loss_terms(case: Case) -> None:
     """Refuse a loss without augmentation or without weight decay, which the figure leaves out."""
-    refuse_batches(case)
+    refuse_hessian_batches(case)
     if case.study.clean or not case.study.weight_decay(case.model):
         raise VitscopeError(
             f"{case.study.path}: models.{case.model}: figures of the kind 'loss_terms' leave out "
@@ -102,9 +102,9 @@ LOSS_TERMS = Measure(
     question="How networks train",
     figures={"loss_terms": FigureKind()},
     settings=Settings,
-    arguments=choose_batches_and_images,
+    arguments=choose_batches_of_loss_terms,
     takes=count_passes_of_loss_terms,
     shares=SHARES,
-    refuse=refuse_loss_without_terms,
+    refuse=refuse_missing_loss_terms,
     fit=partial(fit_batches, usual=Settings()),
 )

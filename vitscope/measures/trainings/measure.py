@@ -37,7 +37,7 @@ LEARNING_CURVES_TABLE = Table(
 )
 
 
-def find_snapshots(case: Case) -> Given:
+def find_learning_curve_snapshots(case: Case) -> Given:
     """Return the epoch after which each snapshot was taken, if that is known."""
     study, model = case.study, case.model
     warmup = study.recipe(model).warmup_epochs if study.training is not None else None
@@ -45,7 +45,7 @@ def find_snapshots(case: Case) -> Given:
     return {"snapshots": {name: epoch for name, epoch in named.items() if epoch is not None}}
 
 
-def refuse_without_history(case: Case) -> None:
+def refuse_curves_without_history(case: Case) -> None:
     if case.study.models[case.model].history is None:
         raise VitscopeError(
             f"{case.study.path}: models.{case.model}.history: found none, allowed: the table that "
@@ -58,8 +58,8 @@ LEARNING_CURVES = Measure(
     table=LEARNING_CURVES_TABLE,
     question="How networks train",
     figures={"training": FigureKind(options=Multiples)},
-    arguments=find_snapshots,
-    refuse=refuse_without_history,
+    arguments=find_learning_curve_snapshots,
+    refuse=refuse_curves_without_history,
 )
 
 TRAJECTORY_TABLE = Table(
@@ -79,7 +79,7 @@ TRAJECTORY_TABLE = Table(
 LEAST_SNAPSHOTS = 2
 
 
-def find_warmup(case: Case) -> Given:
+def find_trajectory_warmup(case: Case) -> Given:
     """Return the moment that ends the warm-up; without a history, also snapshots and network."""
     study, model = case.study, case.model
     entry = study.models[model]
@@ -89,7 +89,7 @@ def find_warmup(case: Case) -> Given:
     return {"warmup": str(study.recipe(model).warmup_epochs) if known else None}
 
 
-def refuse_few_snapshots(case: Case) -> None:
+def refuse_short_trajectory(case: Case) -> None:
     model = case.study.models[case.model]
     if model.history is None and len(model.snapshots) < LEAST_SNAPSHOTS:
         raise VitscopeError(
@@ -104,6 +104,6 @@ TRAJECTORY = Measure(
     table=TRAJECTORY_TABLE,
     question="How networks train",
     figures={"trajectory": FigureKind()},
-    arguments=find_warmup,
-    refuse=refuse_few_snapshots,
+    arguments=find_trajectory_warmup,
+    refuse=refuse_short_trajectory,
 )
