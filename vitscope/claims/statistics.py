@@ -315,7 +315,7 @@ def paired(ours: Array, theirs: Array) -> tuple[Array, Array]:
 def pseudo_values(of: Callable[[Array], Array], batches: Array) -> Array:
     """Return the jackknife pseudo-value of each batch; `batches` is (batches, columns).
 
-    `of` takes means over batches, (sets, columns), and returns one value for each set, (sets).
+    `of` takes means over batches, (sets, columns), and returns a value for each set of batches.
     """
     count = len(batches)
     if count == 1:
@@ -326,7 +326,7 @@ def pseudo_values(of: Callable[[Array], Array], batches: Array) -> Array:
 
 
 def compare_means(of: Callable[[Array], Array], ours: Array, theirs: Array) -> Found | None:
-    """Compare the value that `of` computes from means over batches: ours minus theirs."""
+    """Find by how much our value exceeds theirs; `of` computes a value from means over batches."""
     one, other = (of(each.mean(axis=0, keepdims=True)) for each in (ours, theirs))
     found = difference(one, other)
     both = min(len(ours), len(theirs))

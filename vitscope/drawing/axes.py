@@ -85,7 +85,10 @@ def in_percent(*several: Axes) -> None:
 
 
 def label_decades(axes: Axes) -> None:
-    """Label a logarithmic axis with plain numbers; within two decades, also 2 and 5 of each."""
+    """Label powers of ten on a logarithmic y axis with plain numbers.
+
+    If the axis spans less than two decades, also label 2 and 5 times each power.
+    """
     low, high = axes.get_ylim()
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("{x:g}" if high < 100 * low else NullFormatter())

@@ -1,6 +1,6 @@
 """Noise of one frequency, and what it costs in accuracy: Fig. 2b of the paper.
 
-Noise is drawn and filtered by numpy, even if the model runs on another device, so that every model
+Numpy draws and filters the noise on the CPU, even if the model runs on a GPU, so that every model
 gets the same noise.
 """
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 def noise_ring(frequency: float, width: float, size: ImageSize) -> Array:
-    """Return which components lie in the ring, (height, width), with frequency 0 in the centre.
+    """Return a mask (height, width) of the components in the ring, with frequency 0 in the centre.
 
     The ring lies between two squares of even sides, which reach one component further to negative
     frequencies than to positive ones. For images that are not square, both squares are rectangles
-    of the same proportion.
+    with the proportions of the image, up to rounding.
     """
     across = height_and_width(size)
     outer, inner = zip(*(noise_ring_sides(frequency, width, each) for each in across), strict=True)
@@ -46,10 +46,10 @@ def _rectangle_of_frequencies(lengths: tuple[int, ...], size: tuple[int, int]) -
 
 
 def noise_filter(mask: Array) -> Array:
-    """Return the factors for the components of a real transform that have the effect of a mask.
+    """Return the factors that have the same effect on the result of `rfft2` as a mask.
 
-    `mask` covers the whole plane, with frequency 0 in the centre. If it is not symmetric, it makes
-    a real image complex; the real part is what the mean of the mask and of its mirror image lets
+    `mask` covers the whole plane, with frequency 0 in the centre. If it is not symmetric, a masked
+    real image is complex; its real part is what the mean of the mask and its mirror image lets
     through.
     """
     kept = np.fft.ifftshift(mask).astype(np.float32)
@@ -71,7 +71,7 @@ def random_noise_signs(seed: int, rows: Sequence[int], size: ImageSize, channels
 
 
 def filter_images(images: Array, factors: Iterable[Array]) -> Iterator[Array]:
-    """Yield real images, or noise, after each filter; `factors` are those of `noise_filter`."""
+    """Yield real images, or noise, filtered by each of `factors`, which `noise_filter` returns."""
     spectrum = np.fft.rfft2(images)
     for factor in factors:
         yield np.fft.irfft2(spectrum * factor, s=images.shape[-2:])
@@ -96,7 +96,11 @@ def noise_disturbance(noise: Given) -> Disturb:
 def noise_table(
     model: str, clean: Array, shares: Array, noise: Given, size: ImageSize, bootstrap: Given
 ) -> pd.DataFrame:
-    """Return the table of one model from the results of `shares_found`, for images of a `size`."""
+    """Build a model's table `frequency_noise` from what `shares_found` returns.
+
+    `clean` is (N,), and `shares` (N, K) has a column for each frequency. The images have the size
+    `size`.
+    """
     frequencies, width = noise["frequencies"], noise["width"]
     table = pd.DataFrame(
         {

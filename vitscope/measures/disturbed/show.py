@@ -37,7 +37,7 @@ _LABEL = "Δ accuracy (pp)"
 
 _HEIGHT = 2.75  # inches: a figure with pictures above its axes
 _LOW = 2.4  # inches: a figure without pictures
-# If labels have this many characters in all, their legend needs a figure of the page's width.
+# If the labels have this many characters or more in all, the legend needs the page's full width.
 _MANY = 25
 _PICTURE = 15.5  # points: the side of a picture
 _GAP = 2.5  # points: between two pictures
@@ -65,7 +65,10 @@ def _frequencies_apart(frequencies: Sequence[float], gap: float) -> list[float]:
 
 
 def _ring_and_noise_pictures(frequency: float, width: float, size: int) -> tuple[Array, Array]:
-    """Return the ring in the Fourier plane and a corner of the noise of one draw, from 0 to 1."""
+    """Return two pictures: the ring in the Fourier plane, and a corner of one draw of the noise.
+
+    Both have values from 0 to 1.
+    """
     mask = noise_ring(frequency, width, size)
     (noise,) = filter_images(random_noise_signs(0, [0], size), [noise_filter(mask)])
     corner = noise[0, 0, :_NOISE_PIXELS, :_NOISE_PIXELS]
@@ -147,7 +150,11 @@ _MIDDLE = 0.5
 
 
 def _smaller_loss_from_noise(ours: Points, theirs: Points, sign: int) -> Array:
-    """Return how much less the first model loses above the middle, or how much more below it."""
+    """Return how much less accuracy the first model loses than the second, at each frequency.
+
+    With a `sign` of 1, return this for frequencies above `_MIDDLE`; with -1, return for frequencies
+    below it how much more the first model loses.
+    """
     both, at_ours, at_theirs = np.intersect1d(
         ours["frequency"][0], theirs["frequency"][0], return_indices=True
     )
@@ -251,7 +258,7 @@ CLAIMS_OCCLUSION = _evidence_on_disturbed_patches(
     "occlusion",
     found="withstand occlusion better than CNNs",
     views="shares of patches that are dropped",
-    # A curve published for a few shares does not give the mean over all.
+    # Use no published values: a curve of a few shares does not give the mean over all shares.
     published=lambda _: pd.DataFrame(columns=["measure", "value"]),
 )
 CLAIMS_SHUFFLING = _evidence_on_disturbed_patches(

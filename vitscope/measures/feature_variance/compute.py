@@ -11,7 +11,7 @@ from vitscope.measures.slices import measure_slices
 
 
 def spatial_variance(maps: Any) -> Any:
-    """Return the unbiased variance over space of (N, C, H, W), averaged over channels: (N,)."""
+    """Return the unbiased variance over space of `maps` (N, C, H, W), mean over channels: (N,)."""
     if not isinstance(maps, np.ndarray):
         return maps.float().var((2, 3)).double().mean(1)
     images, channels, height, width = maps.shape
@@ -30,10 +30,10 @@ def measure_feature_variance(given: OnLatents) -> pd.DataFrame:
 
 
 def variance_and_means(maps: Array) -> Array:
-    """Return the variance over space and the channel means of each image of (N, C, H, W).
+    """Return the variance over space and the channel means of each image of `maps` (N, C, H, W).
 
     The variance is the biased one over all positions, averaged over channels. It is the first
-    column of the result, (N, 1 + C).
+    column of the result (N, 1 + C); the means are the other columns.
     """
     images, channels, height, width = maps.shape
     flat = maps.reshape(images, channels, height * width)
@@ -65,9 +65,9 @@ def _variance_within_and_total(means: Array) -> tuple[Array, Array]:
 def spatial_variance_share(
     within: Array, means: Array, resamples: int, seed: int
 ) -> dict[str, float]:
-    """Return the table values of a cut point.
+    """Return what the table `spatial_share` has in the row of a cut point.
 
-    `within` has the variance within each image, (N,), and `means` its channel means, (N, C).
+    `within` (N,) is the variance within each image, and `means` (N, C) are its channel means.
     """
     # Subtract the means over images, so that squares are not much larger than the variance.
     about = means - means.mean(axis=0)

@@ -113,7 +113,7 @@ _VERBS = {"msa": "msa_reduces", "mlp": "mlp_increases", "conv": "conv_increases"
 
 
 class _Shares(NamedTuple):
-    """Describes a row of panels: the shares of blocks that change one value as claims say.
+    """Describes a row of panels: the shares of blocks that change a value as claimed.
 
     The claims in `evidence` have names like `msa_reduces_{value}`, one for each kind of blocks.
     """
@@ -126,8 +126,8 @@ class _Shares(NamedTuple):
 _OF_VARIANCE = _Shares("Blocks that do so:\nvariance", CLAIMS_FEATURE_VARIANCE, "variance")
 _OF_FREQUENCY = _Shares("Blocks that do so:\nhigh frequencies", CLAIMS_FOURIER, "high_frequency")
 _OF_SHARE = _Shares("Blocks that do so:\nshare within images", CLAIMS_SPATIAL_SHARE, "share")
-# The scale of epochs is logarithmic, since more of the early ones are kept, and linear near 0, so
-# that epoch 0 has a place.
+# The scale of epochs is logarithmic, since more snapshots are kept of early epochs, and linear near
+# 0, so that epoch 0 has a place.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
 _VARIANCE, _SHARE = "Feature map variance", "Share within images"
@@ -143,7 +143,7 @@ plot_variance_and_share = Chart(
 def plot_variance_by_epoch(
     variance: pd.DataFrame, fourier: pd.DataFrame, members: Members
 ) -> Figure:
-    """Draw a column per model: its variance by depth at each epoch, above shares of blocks."""
+    """Draw a column per model: its variance by depth at each epoch, and below, shares of blocks."""
     counted = ((_OF_VARIANCE, variance), (_OF_FREQUENCY, fourier))
     # The variance grows by orders of magnitude while a network learns.
     return _draw_variance_or_share_by_epoch(

@@ -15,7 +15,7 @@ from vitscope.measures.slices import measure_slices
 class FourierTransforms:
     """Measures the maps at one cut point: the diagonal, bands if given `edges`, rings if `radial`.
 
-    Rings need `edges` too.
+    Rings are measured only if `edges` are given too.
     """
 
     def __init__(self, shape: tuple[int, ...], radial: bool, edges: Sequence[float] | None) -> None:
@@ -30,7 +30,7 @@ class FourierTransforms:
         self._bands = len(BANDS) if edges is not None else 0
 
     def __call__(self, maps: Any) -> Any:
-        """Return a row for each image of (N, C, H, W): the diagonal, then bands, then rings."""
+        """Return a row for each image of `maps` (N, C, H, W): the diagonal, bands, then rings."""
         if not isinstance(maps, np.ndarray):
             import torch
 
@@ -39,7 +39,10 @@ class FourierTransforms:
         return np.concatenate(found, axis=1)
 
     def named(self, values: Array) -> Iterator[tuple[str, Array]]:
-        """Yield the name and values, (N, steps), of each quantity; bands of one pixel are NaN."""
+        """Yield the name of each quantity and its columns of `values`, (N, steps).
+
+        Bands of maps with one pixel are NaN.
+        """
         after = self.steps + self._bands
         nothing = np.full((len(values), 1), np.nan)
         yield "diagonal", values[:, : self.steps]
@@ -88,7 +91,7 @@ _RESAMPLED = f"delta_log_amplitude{RESAMPLED}"
 def _mean_amplitudes(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
     """Average each log amplitude, and its difference from the one at frequency 0, over images.
 
-    `per_image` has a row for each image, and a column for each index and step.
+    `per_image` has a row for each image, and a column for each cut point (`index`) and `step`.
     """
     per_image = per_image.sort_index().sort_index(axis=1)
     values = per_image.to_numpy(np.float64)
@@ -158,7 +161,7 @@ def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: i
         lambda m: _shares_of_bands(m.reshape(-1, *shape[1:])), variances, resamples, seed
     )
     shares = np.stack([_shares_of_bands(mean), ends.low, ends.high])
-    # Leave out the share of a single band with components: it is 1 for any map.
+    # If only one band has components, leave out its share, which is 1 for any map.
     defined = (components > 0) & ((components > 0).sum(axis=1, keepdims=True) > 1)
     shares[:, ~defined] = np.nan
     means = pd.DataFrame(

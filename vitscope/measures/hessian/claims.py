@@ -1,7 +1,8 @@
 """Claims about the eigenvalues of the Hessian: how many are negative, how large the others are.
 
-The points are eigenvalues with a weight. A measured eigenvalue has the weight 1. An eigenvalue of a
-published density has the area under the curve near it. Fig. 1c, 4, 6, 7 and 12c.
+The points are eigenvalues with a weight. The weight of a measured eigenvalue is 1; the weight of an
+eigenvalue on a published density is the area under the curve near it. The paper shows these
+eigenvalues in Fig. 1c, 4, 6, 7 and 12c.
 """
 
 from collections.abc import Callable
@@ -51,15 +52,16 @@ def _published_eigenvalues(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _terms_of_negative_share(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the terms of each eigenvalue in two sums whose ratio is the share of negative ones."""
+    """Return each eigenvalue's terms in two sums; their ratio is the share that is negative."""
     weight = points["weight"]
     return pd.DataFrame({"upper": weight.where(points["eigenvalue"] < 0, 0.0), "lower": weight})
 
 
 def _terms_of_positive_decades(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the terms of each eigenvalue in two sums: its logarithm if positive, and its weight.
+    """Return each eigenvalue's terms in two sums, whose ratio is a mean base-10 logarithm.
 
-    The ratio of the sums is the mean base-10 logarithm of the positive eigenvalues.
+    The mean is over positive eigenvalues. The terms of a positive eigenvalue are its weight times
+    its logarithm, and its weight; both terms of the others are 0.
     """
     positive = points["eigenvalue"].where(points["eigenvalue"] > 0)
     weight = points["weight"].where(positive.notna(), 0.0)
@@ -71,7 +73,7 @@ def _ratios_of_sums(means: Array) -> Array:
 
 
 def _sums_by_batch(terms: pd.DataFrame, points: Points) -> Array:
-    """Sum the terms over each batch, or over all rows of a published density without batches."""
+    """Sum the terms over each batch, or over all rows of a published density, without batches."""
     batch = points.frame["batch"] if "batch" in points else np.zeros(len(terms))
     return terms.groupby(batch).sum().to_numpy()
 
@@ -86,7 +88,7 @@ def _compare_eigenvalue_ratios(
 
 
 def _share_proved_negative(points: Points) -> Found | None:
-    """Find the share of eigenvalues proved to be negative; for a density, of its negative area."""
+    """Find the share of eigenvalues that are proved negative; of a density, its area below 0."""
     frame = points.frame
     if "batch" not in points:
         return value_of(_ratios_of_sums(_sums_by_batch(_terms_of_negative_share(frame), points)))

@@ -103,7 +103,7 @@ def hessian_parts(given: OnLoss) -> list[Part]:
 
 
 def estimate_traces(operator: Curvature, batch: int, probes: int) -> Array:
-    """Estimate the part of the trace that belongs to each parameter tensor, as Hutchinson does."""
+    """Estimate each parameter tensor's part of the trace, by Hutchinson's method."""
     estimates = []
     for probe in range(probes):
         start = operator.start(batch, probe)

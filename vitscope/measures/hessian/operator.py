@@ -2,9 +2,10 @@
 
 The graph of the gradient is built once for each batch, and each product is one backward pass
 through this graph. By measurement, this is faster than forward-mode derivatives of the gradient,
-which compute the loss again for every vector, and than multiplying with several vectors at once. On
-a GPU the backward pass is recorded, in the block of `own_stream` in which the graph was built. The
-network cannot be compiled: code that `torch.compile` generates has no second derivative.
+which compute the loss again for every vector, and faster than multiplying with several vectors at
+once. On a GPU the backward pass is recorded as a CUDA graph, in the same block of `own_stream` in
+which the graph of the gradient was built. The network cannot be compiled: code that `torch.compile`
+generates has no second derivative.
 """
 
 from abc import ABC, abstractmethod
@@ -36,7 +37,7 @@ class Curvature(ABC):
     """Multiplies by a symmetric operator on some parameters, plus a `decay` on the diagonal.
 
     Each parameter tensor has its own `decay`. `gradient` has a part for each parameter tensor, with
-    a graph back to the parameters; products are derivatives of it.
+    its autograd graph; products are derivatives of the gradient.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Curvature(ABC):
         """
 
     def start(self, *seed: int) -> Start:
-        """Return what draws the first vector of a Lanczos process with this operator."""
+        """Return what draws the random vectors of a Lanczos process with this operator."""
         return Start(self.size, seed, self._decay)
 
     def __call__(self, vector: Tensor) -> Tensor:
@@ -125,11 +126,11 @@ class Hessian(Curvature):
 
 
 class GaussNewton(Curvature):
-    """Multiplies by the Gauss-Newton part of the Hessian: that of the loss with linearized logits.
+    """Multiplies by the Gauss-Newton part of the Hessian: the Hessian if logits were linear.
 
-    This part is J' C J, where J is the derivative of the logits by the parameters and C the second
-    derivative of the mean cross-entropy by the logits; `decay` is added to the diagonal as in the
-    Hessian. It has no negative eigenvalues, since C has none.
+    This part is J' C J, where J is the derivative of the logits with respect to the parameters, and
+    C the second derivative of the mean cross-entropy with respect to the logits. `decay` is added
+    to the diagonal as in the Hessian. J' C J has no negative eigenvalues, since C has none.
     """
 
     def __init__(
@@ -138,7 +139,8 @@ class GaussNewton(Curvature):
         self._logits = logits
         self._probability = logits.detach().softmax(1)
         self._weight = targets.sum(1, keepdim=True) / len(targets)
-        # J' u is linear in u, and its derivative by u is J', so J v needs no forward derivatives.
+        # J' u is linear in u. Its derivative with respect to u is J', so that J v needs no forward
+        # derivatives.
         self._direction = torch.zeros_like(logits, requires_grad=True)
         gradient = torch.autograd.grad(
             logits, [*parameters], self._direction, create_graph=True, materialize_grads=True
@@ -275,7 +277,7 @@ class Loss:
     def over_batches(
         self, batches: Sequence[int], measure: Callable[[int, Hessian], pd.DataFrame]
     ) -> pd.DataFrame:
-        """Check the Hessian, then return the stacked tables of `measure` for each batch."""
+        """Check the Hessian, call `measure` for each batch, and return its tables as one."""
         checked = min(CHECKED, self.batch_size)
         progress, tables = Progress(len(batches), "batches", self.given.say), []
         with own_stream(self.given.device):

@@ -54,7 +54,7 @@ _WIDTHS = (1.0, 1.35)
 _PART_HEIGHT = 0.5
 _MODEL_HEIGHT = 0.68  # inches
 _LEGEND_HEIGHT = 0.2  # inches
-# Letters of a label per inch of the page, with two panels side by side.
+# The number of letters per inch of the page in a line of a label, with two panels side by side.
 _LETTERS = 7
 # Magnitudes in this range are written out, others as powers of ten.
 _PLAIN = (0.01, 10_000)
@@ -68,7 +68,7 @@ _FOOT = 0.06
 def density_per_decade(eigenvalues: Array, at: Array) -> Array:
     """Return the density per decade of the eigenvalues that have the sign of `at`.
 
-    The densities of both signs together add up to 1.
+    Over both signs together, the density integrates to 1.
     """
     same = eigenvalues[np.sign(eigenvalues) == np.sign(at[0])]
     off = (np.log10(np.abs(at))[:, None] - np.log10(np.abs(same))) / KERNEL
@@ -78,7 +78,7 @@ def density_per_decade(eigenvalues: Array, at: Array) -> Array:
 
 
 def published_per_decade(points: pd.DataFrame) -> tuple[Array, Array]:
-    """Return published eigenvalues and their density per decade, as `density_per_decade` does."""
+    """Return published eigenvalues, and their density on the scale of `density_per_decade`."""
     at = points["eigenvalue"].to_numpy()
     return at, points["density"].to_numpy() * np.abs(at) * np.log(10)
 
@@ -214,9 +214,9 @@ _ABOVE = 3
 
 
 def bars_of_hessian_density(nodes: Array, weights: Array) -> tuple[Array, Array, float]:
-    """Return the share of all eigenvalues in each bar, and the edges of the bars.
+    """Return the share of all eigenvalues in each bar, the edges of the bars, and a magnitude.
 
-    The last value is the magnitude below which the axis is linear.
+    The axis is linear up to this magnitude.
     """
     linear = _eigenvalue_linear_threshold(pd.Series(nodes))
     scale = SymmetricalLogTransform(10, linear, 1)
@@ -266,14 +266,14 @@ def plot_hessian_density(table: pd.DataFrame, members: Members) -> Figure:
     return rows[0].figure
 
 
-# Resamples of the bootstrap over batches.
+# The number of resamples of the bootstrap over batches.
 _RESAMPLES = 2000
 # Seed of the bootstrap over batches.
 _SEED = 0
 # The distance between the first and the last model of a row, as a share of the row's height.
 _APART = 0.5
 _ROW = 0.32  # height of a row in inches
-# The number of ticks on each side of a symlog axis: every other one of eight powers of ten.
+# About the number of ticks of a symlog axis: with eight powers of ten, every second one has a tick.
 _TICKS = 5
 
 
@@ -305,8 +305,8 @@ def _curvature_of_few_batches(points: pd.DataFrame, legend: Legend) -> Array | N
 def _curvature_means_over_batches(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return three tables of means over batches, with a row for each part.
 
-    `magnitude` is that of the largest eigenvalue. `mean` is the mean eigenvalue of the Hessian,
-    `gauss_newton` that of its Gauss-Newton part.
+    `magnitude` is the magnitude of the largest eigenvalue. `mean` is the mean eigenvalue of the
+    Hessian, and `gauss_newton` the mean eigenvalue of its Gauss-Newton part.
     """
     size = rows["parameters"]
     return {
@@ -339,7 +339,7 @@ def _draw_curvature_by_depth(panel: Panel, depth: pd.Series, points: pd.DataFram
 
 
 def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
-    """Draw two panels per model and snapshot: largest eigenvalues of blocks, mean ones below."""
+    """Draw two panels per model and snapshot: largest eigenvalues of blocks above mean ones."""
     snapshots = table["snapshot"].unique()
     panels = stack_panels(len(members), 2 * len(snapshots))
     for label in _LABELS.values():
@@ -376,7 +376,7 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) 
 def _draw_curvature_in_rows(
     axes: Axes, heights: Array, points: pd.DataFrame, style: Mapping[str, Any], legend: Legend
 ) -> None:
-    """Draw the mean of each part in its row, with its interval, or with each batch if few."""
+    """Draw the mean of each part in its row, with its interval or, for few batches, each batch."""
     each = _curvature_of_few_batches(points, legend)
     low, high = (points[end] if each is None else np.nan for end in ("low", "high"))
     draw_points_with_intervals(axes, heights, (low, points["mean"], high), style)
@@ -389,7 +389,10 @@ def _draw_curvature_in_rows(
 
 
 def plot_curvature_by_layer(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw a row per kind of layer: left the largest eigenvalue of each model, right the mean."""
+    """Draw a row per kind of layer, and one for the network.
+
+    On the left is the largest eigenvalue of each model, on the right the mean eigenvalue.
+    """
     rows = table[table["of"] != "block"]
     snapshots = list(dict.fromkeys(rows["snapshot"]))
     # The network comes first, then kinds of layers by index.

@@ -57,9 +57,9 @@ def random_direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor
 def moving_weights(
     model: nn.Module, seed: int, pair: int = 0
 ) -> Iterator[Callable[[float, float], None]]:
-    """Give a function that moves the weights of a model to a point; restore them at the end.
+    """Yield a function that moves the weights of a model to a point; restore them at the end.
 
-    Each `pair` of directions has its own two axes.
+    `pair` is the number of the pair of random directions along which the weights move.
 
     Weights are changed in place. Each move starts from a copy of the trained weights, so that
     rounding errors do not add up.
@@ -95,7 +95,7 @@ def l2_terms(model: nn.Module) -> dict[str, float]:
 
 
 def pick_landscape_precision(wanted: str, device: torch.device) -> str:
-    """Return float32 or bfloat16; `auto` is bfloat16 if the device has instructions for it."""
+    """Return float32 or bfloat16; `auto` means bfloat16 if the device has instructions for it."""
     if wanted != "auto":
         return wanted
     if device.type == "cuda":
@@ -198,7 +198,7 @@ def losses_at(
 def measure_landscape(
     given: OnLoss, settings: Settings, rows: Sequence[int], weight_decay: float
 ) -> pd.DataFrame:
-    """Return the loss at the points in the rows of the grid from `rows[0]` to before `rows[1]`."""
+    """Return the loss at the points in the grid's rows from `rows[0]` to before `rows[1]`."""
     where = settings.points, settings.radius, range(*rows)
     wanted = [grid(*where)] + [landscape_points_for_claims(*where)] * (settings.directions - 1)
     tables = [

@@ -56,8 +56,8 @@ from vitscope.measures.landscape.measure import about_radius
 
 LABEL = "Loss above its minimum"
 
-# The highest loss that is shown, over the median of the flattest landscape. The paper shows losses
-# below 42, which is 4.4 times the median of its ViT.
+# The highest loss that is shown, as a multiple of the median loss of the flattest landscape. The
+# paper shows losses below 42, which is 4.4 times the median loss of its ViT.
 _CUT_OVER_MEDIAN = 4.4
 
 
@@ -134,7 +134,7 @@ def read_landscapes(table: pd.DataFrame, members: Members) -> Landscapes:
 
 
 def landscape_caveats(table: pd.DataFrame, members: Members) -> str:
-    """Say how the loss of these landscapes differs from that of training; empty if it does not."""
+    """Return a note on how the loss differs from the loss of training; empty if it does not."""
     shown = table[table["model"].isin([member.model for member in members])]
     missing = []
     if (shown["weight_decay"] == 0).any():
@@ -151,7 +151,7 @@ _BOX = (4 / 0.8, 4 / 0.8, 3 / 22 * 42)
 _ZOOM = 1.25
 
 _WIDTH = 2.4  # the largest width of a surface, in inches
-_SHAPE = 2.1 / 2.4  # the height of a surface over its width
+_SHAPE = 2.1 / 2.4  # the height of a surface divided by its width
 _TITLE = 0.4  # the height of a title or a note, in inches
 _BAR_SPACE = 0.75  # the width of the colour bar with its labels, in inches
 _BAR_WIDTH = 0.09  # inches
@@ -314,7 +314,7 @@ def plot_landscape_slices(table: pd.DataFrame, members: Members) -> Figure:
             axes.plot(changes.index, changes["loss"], **look.curve, zorder=3)
         axes.set_title(f"{name} direction")
         axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-    # Give all panels one scale, from the lowest value to the highest, or to the cut if lower.
+    # Give all panels one scale, from the lowest value to the highest, or to the cut if it is lower.
     low = min(float(axes.dataLim.y0) for axes in panels.axes)
     cut = low + read_landscapes(table, members).cut
     high = min(max(float(axes.dataLim.y1) for axes in panels.axes), cut)

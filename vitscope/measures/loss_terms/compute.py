@@ -21,7 +21,8 @@ from vitscope.training.batches import clean_batches
 from vitscope.training.recipe import training_rows
 from vitscope.training.steps import decays, trained_parameters
 
-# Whether the loss has the L2 term, "slice" or "spectrum", and the columns `x` and `value`.
+# The columns `l2`, `of`, `x` and `value`: `l2` says whether the loss has the L2 term, and `of` is
+# "slice" or "spectrum".
 Row = tuple[bool, str, float, float]
 
 
@@ -33,7 +34,7 @@ def loss_terms_along_direction(
     seed: int,
     at: Sequence[float],
 ) -> Iterator[Row]:
-    """Yield the loss, without and with L2, at the steps `at` along a seed's first direction."""
+    """Yield the loss, without and with L2, at the steps `at` along the seed's first direction."""
     trained = trained_parameters(network).items()
     decaying = [each.detach() for name, each in trained if decays(name, each)]
     with moving_weights(network, seed) as move:

@@ -4,15 +4,16 @@ The table `loss_terms`: one row per model, batch, condition and point.
 
 A network was trained on augmented images, with a loss that has a weight decay term. The loss is
 measured with this term and without it (`l2`), and on augmented and on clean images (`clean`). Only
-one of these four conditions is that of the training.
+one of these four conditions is the one in which the network was trained.
 
 **The slice** is the loss at the trained weights and at steps along one random direction, normalized
-by filter like those of `landscape`. The term is `weight_decay` / 2 times the sum of squares of the
-parameters that decay in training; along a direction it is a parabola.
+by filter like the directions of `landscape`. The term is `weight_decay` / 2 times the sum of
+squares of the parameters that decay in training; along a direction it is a parabola.
 
-**The spectrum** is that of the Hessian at the trained weights, by stochastic Lanczos quadrature as
-in `hessian_density`, from one random vector for each batch. The term adds `weight_decay` to the
-diagonal for the parameters that decay; if all of them decay, it adds this to each eigenvalue.
+**The spectrum** is the spectrum of the Hessian at the trained weights, by stochastic Lanczos
+quadrature as in `hessian_density`, from one random vector for each batch. The term adds
+`weight_decay` to the diagonal for the parameters that decay; if all parameters decay, it adds
+`weight_decay` to each eigenvalue.
 """
 
 from dataclasses import asdict, dataclass
@@ -60,7 +61,7 @@ class Settings:
 
 
 def choose_batches_of_loss_terms(case: Case) -> Given:
-    """Return the batches, the settings, and the seed that training images depend on."""
+    """Return the batches, the settings, the weight decay, and what training images depend on."""
     study, settings = case.study, asdict(case.settings)
     del settings["batches_per_job"]
     trained_on = {"images": None, "seed": 0}

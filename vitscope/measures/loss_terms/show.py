@@ -27,9 +27,9 @@ def _loss_terms_node_look(l2: bool, color: str) -> dict[str, Any]:
 
 
 def plot_loss_terms(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw slices above spectra, with and without L2; each model has two panels in a row.
+    """Draw slices above spectra, with and without L2, in two columns per model.
 
-    The first of them shows augmented images, the second clean ones.
+    A model's first column shows augmented images, its second column clean images.
     """
     upper, lower = stack_panels(2 * len(members), 2)
     shown = [(member, clean) for member in members for clean in _TITLES]

@@ -10,12 +10,12 @@ much a model overfits.
 The table `trajectory`: one row per model and moment of its training.
 
 For distances and angles, all parameters of a model, without buffers, are one vector. The first
-moment has the radius 1 and the angle 0. The last moment has 0 for both, since its distance is 0 and
-has no direction. A recorded trajectory has the moment 0 for the first weights, and one for every
+moment has the radius 1 and the angle 0. The last moment has 0 for both, since a distance of 0 has
+no direction. A recorded trajectory has the moment 0 for the first weights, and a moment for every
 epoch. Snapshots in half precision change radius and angle of the small models by less than 1e-6.
 
 In a recorded trajectory, `ends_warmup` is true at the epoch `warmup_epochs` of the model's recipe;
-in one through snapshots, at the snapshot with the name `warmup`.
+in a trajectory through snapshots, it is true at the snapshot with the name `warmup`.
 """
 
 from vitscope.errors import VitscopeError, listed
@@ -38,7 +38,7 @@ LEARNING_CURVES_TABLE = Table(
 
 
 def find_learning_curve_snapshots(case: Case) -> Given:
-    """Return the epoch after which each snapshot was taken, if that is known."""
+    """Return after which epoch each snapshot was taken; leave out snapshots of unknown epochs."""
     study, model = case.study, case.model
     warmup = study.recipe(model).warmup_epochs if study.training is not None else None
     named = {name: epoch_of(name, warmup) for name in study.models[model].snapshots}
@@ -75,7 +75,7 @@ TRAJECTORY_TABLE = Table(
     },
 )
 
-# The least number of snapshots besides the end: the first weights, and one in between.
+# The minimum number of snapshots before the last weights: the first weights, and one in between.
 LEAST_SNAPSHOTS = 2
 
 

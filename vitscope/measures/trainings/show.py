@@ -66,8 +66,8 @@ _FIGURE_HEIGHTS = {90: 3.4, 180: 2.3}
 _RADII = {90: (0.25, 0.5, 0.75, 1.0), 180: (0.5, 1.0)}
 # Markers darken and grow from the first moment to the last.
 _PALEST = 0.85  # the share of white in the first marker
-_SMALLEST = 0.8  # the size of the first marker, over the usual one
-_LARGEST = 1.3  # the size of the last marker, over the usual one
+_SMALLEST = 0.8  # the size of the first marker, as a multiple of the usual size
+_LARGEST = 1.3  # the size of the last marker, as a multiple of the usual size
 _LABEL: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
 
 
