@@ -50,7 +50,7 @@ def test_the_sides_at_the_usual_frequencies() -> None:
 
 @given(st.integers(0, 100), st.integers(1, 100), EVEN)
 def test_borders_are_those_of_whole_numbers(middle: int, half: int, size: int) -> None:
-    """In hundredths everything is whole, and nothing is lost."""
+    """Compare with whole numbers of hundredths, which are exact."""
     outer, inner = (
         min(max((middle + sign * half) * size // 200, 0), size // 2) * 2 for sign in (1, -1)
     )
@@ -62,7 +62,7 @@ def test_borders_are_those_of_whole_numbers(middle: int, half: int, size: int) -
 
 
 def test_binary_fractions_would_fall_short() -> None:
-    """What the exact sum is for: here a sum of floats loses a whole component."""
+    """Sums are exact, because here a sum of floats would lose a whole component."""
     assert int((0.7 + 0.1) * 40 / 2) == 15
     assert noise_ring_sides(0.7, 0.1, 40) == (32, 24)
 
@@ -114,12 +114,12 @@ def drawn(rows: list[int], size: ImageSize, *frequencies: float, seed: int = 0) 
 def test_it_is_the_real_part_of_the_inverse_of_the_masked_transform(
     size: ImageSize, frequency: float
 ) -> None:
-    """As it is defined, with the whole complex plane in double precision."""
+    """Compare with the definition, on the whole complex plane in double precision."""
     noise = torch.from_numpy(random_noise_signs(3, [7, 8], size)).double()
     plane = torch.fft.fftshift(torch.fft.fft2(noise), dim=(-2, -1))
     masked = plane * torch.from_numpy(noise_ring(frequency, 0.1, size))
     back = torch.fft.ifft2(torch.fft.ifftshift(masked, dim=(-2, -1)))
-    # The mask is not symmetric: what is thrown away is not small.
+    # The mask is not symmetric: the imaginary part, which is thrown away, is not small.
     assert back.imag.abs().max() > 0.01
     (ours,) = drawn([7, 8], size, frequency, seed=3)
     assert ours.dtype == np.float32
@@ -139,7 +139,7 @@ def test_both_signs_are_as_likely_and_independent() -> None:
 
 
 def test_draws_are_those_of_today_on_every_machine() -> None:
-    """Published numbers rest on them: a change of the stream is a change of results."""
+    """Pin the random stream: if it changed, published numbers would change."""
     assert random_noise_signs(0, [0], 8)[0, 0, 0].tolist() == [1, -1, -1, 1, 1, -1, 1, 1]
     assert random_noise_signs(2, [1999], 8)[0, 2, 7].tolist() == [1, -1, -1, -1, 1, 1, -1, -1]
 
@@ -157,7 +157,7 @@ def test_noise_of_an_image_is_its_own(rows: list[int], seed: int, size: int) -> 
 
 
 class Probe(nn.Module):
-    """Class 1 where the product of the image and a pattern, less `threshold`, is positive."""
+    """Predicts class 1 if the dot product of image and pattern exceeds `threshold`, else 0."""
 
     def __init__(self, pattern: np.ndarray, threshold: float = 0.0) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ def measured(
 
 
 def test_the_accuracy_of_a_probe_of_the_mean_is_that_of_the_binomial() -> None:
-    """Noise of a ring around frequency 0 moves the mean by that of its signs."""
+    """Noise in a ring around frequency 0 moves the mean by `eps` times the mean of its signs."""
     size, images, eps, margin = 16, 500, 0.7, 0.5
     pixels = size * size
     step = eps / np.sqrt(pixels)
@@ -191,7 +191,7 @@ def test_the_accuracy_of_a_probe_of_the_mean_is_that_of_the_binomial() -> None:
     )
     assert found.all()
     assert (shares[:, 1] == 1).all()
-    # Found where eps * (2 k - n) / n, of k positive ones among n signs, exceeds -margin * step.
+    # With k of n signs positive, the class is found if eps * (2 k - n) / n exceeds -margin * step.
     highest = np.floor((pixels - margin * np.sqrt(pixels)) / 2)
     expected = 1 - binom.cdf(highest, pixels, 0.5)
     error = np.sqrt(expected * (1 - expected) / (2 * images))
@@ -211,7 +211,7 @@ BLANK = np.zeros((5, 3, 32, 32))
 
 
 def test_every_model_gets_the_noise_as_it_is_drawn() -> None:
-    """What arrives is the image and noise of its row, whatever the batches and the model."""
+    """A model sees each image plus the noise of its row, whatever the batches and the model."""
     images = np.random.default_rng(0).normal(size=(7, 3, 32, 32)).astype(np.float32)
     rows, frequencies = [3, 4, 8, 9, 11, 100, 101], [0.2, 0.9]
     for size in (1, 3, 7):
@@ -254,7 +254,7 @@ def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
     found = shares_found(network, pixels, rows, images.labels[rows], noise_disturbance(noise))
     expected = noise_table("net", *found, noise, 32, bootstrap)
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
-    # Of as many images, every model has the same drawn again, in the same order.
+    # With the same number of images, every model has the same resamples, in the same order.
     clean, shares = found
     weights = np.random.default_rng(3).multinomial(12, [1 / 12] * 12, size=100)
     changes = 100 * (shares[:, ::-1] - clean[:, None])

@@ -1,4 +1,4 @@
-"""Eigenvalues and densities of batches: those of their loss, in any parts."""
+"""Eigenvalues, densities and traces: against exact matrices, and in any parts of the batches."""
 
 from dataclasses import replace
 from itertools import product
@@ -131,7 +131,7 @@ SETTINGS: dict[str, Any] = {"probes": 2, "tolerance": 1e-5, "iterations": 100}
 
 
 def gauss_newton(model: nn.Module, images: Any, targets: Any, decay: float) -> np.ndarray:
-    """The whole Gauss-Newton matrix, by the Jacobian of the logits of every image."""
+    """Return the whole Gauss-Newton matrix, by the Jacobian of the logits of every image."""
     trained = {name: each.detach() for name, each in trained_parameters(model).items()}
     jacobians = jacrev(lambda weights: functional_call(model, weights, (images,)))(trained)
     jacobian = torch.cat([each.flatten(2) for each in jacobians.values()], 2)
@@ -159,7 +159,7 @@ def test_the_gauss_newton_part_is_the_exact_one(name: str) -> None:
     product = matrix_of(operator)
     np.testing.assert_allclose(product, expected, atol=1e-13 * scale)
     assert np.linalg.eigvalsh(product).min() > -1e-13 * scale
-    # What is left is no rounding.
+    # The Hessian minus this part is far above rounding.
     rest = exact(model, images, targets, DECAY) - expected
     assert np.abs(rest).max() > 1e-3 * scale
 
@@ -199,7 +199,7 @@ def test_random_vectors_have_the_trace_as_their_mean(name: str) -> None:
     model, images, targets = tiny(name)
     operator = hessian_of_model(model, images, targets, DECAY)
     matrix = exact(model, images, targets, DECAY)
-    # One vector gives the sum over all pairs with the signs that it has.
+    # With one vector s of signs, the estimate is the sum of s_i H_ij s_j, not only of the diagonal.
     start = operator.start(7, 0)
     signs = start.signs(start.chance()).numpy()
     terms = np.split(signs * (matrix @ signs), np.cumsum(operator.sizes)[:-1])
@@ -215,7 +215,7 @@ def test_random_vectors_have_the_trace_as_their_mean(name: str) -> None:
 
 def given_of(name: str, folder: Path) -> OnLoss:
     model, images, targets = tiny(name)
-    # Of all parameters, some are trained.
+    # Only some of the parameters are trained.
     drawn = augmented(folder / "augmented.safetensors", images.float().numpy(), targets.numpy())
     settings = {"image_size": 8, "mean": [0.5] * 3}
     points = list_blocks(name, model.float(), settings).points

@@ -81,7 +81,7 @@ def test_what_does_not_converge_says_so() -> None:
     found = largest_eigenvalues(applied(np.diag(SLOW)), start(154), 4, 1e-8, 12)
     assert found.steps == 12
     assert found.residuals.max() > 1e-8
-    # There is an eigenvalue within the residual of each.
+    # An eigenvalue lies within the residual of each approximation.
     off = np.abs(found.eigenvalues[:, None] - SLOW).min(axis=1)
     assert (off <= found.residuals * np.abs(found.eigenvalues[0])).all()
 
@@ -125,8 +125,8 @@ def test_the_density_of_a_diagonal_operator_is_its_spectrum() -> None:
 
 @pytest.mark.nightly
 def test_curvlinops_and_arpack_find_the_same() -> None:
-    # Of a ResNet alone: the product of curvlinops 3.0.1 with torch 2.13 is 0.2 % off where there is
-    # layer normalization, also by finite differences.
+    # Compare a ResNet only: with layer normalization, the product of curvlinops 3.0.1 with torch
+    # 2.13 is 0.2 % off, as finite differences show too.
     model, _ = mini("resnet")
     images, targets = batch_of((4, 3, 32, 32), 10)
     operator = hessian_of_model(model, images, targets, 0.0)
@@ -138,7 +138,7 @@ def test_curvlinops_and_arpack_find_the_same() -> None:
     reference = torch.from_numpy(theirs @ vector.numpy())
     assert torch.linalg.vector_norm(operator(vector) - reference) < 1e-5 * reference.norm()
     found = largest_eigenvalues(operator, operator.start(0), 3, 1e-4, 100)
-    # ARPACK with a start of its own, so that nothing is ours.
+    # Start ARPACK from another vector, so that nothing is shared with our run.
     values = eigsh(theirs, k=3, which="LM", tol=1e-5, v0=vector.numpy(), return_eigenvectors=False)
     expected = by_magnitude(values)
     np.testing.assert_allclose(found.eigenvalues, expected, atol=1e-5 * abs(expected[0]))

@@ -55,7 +55,7 @@ def test_networks_have_the_exact_hessian(name: str) -> None:
 
 @every_tiny
 def test_recorded_products_are_the_same(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Of all parameters, of the last ones alone, and of the Gauss-Newton part."""
+    """Multiply with all parameters, with the last ones alone, and with the Gauss-Newton part."""
     model, images, targets = tiny(name)
     whole = hessian_of_model(model, images, targets, DECAY)
     last = range(len(whole.sizes) // 2, len(whole.sizes))
@@ -74,7 +74,7 @@ def test_recorded_products_are_the_same(monkeypatch: pytest.MonkeyPatch, name: s
 
 
 class Lopsided(torch.autograd.Function):
-    """The identity with a gradient that is none."""
+    """The identity, with a backward pass that does not return its gradient."""
 
     @staticmethod
     def forward(context: Any, values: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ class Lopsided(torch.autograd.Function):
 
 
 class Fused(nn.Module):
-    """A classifier with attention that has no switch."""
+    """A classifier with fused attention that has no switch."""
 
     def __init__(self) -> None:
         super().__init__()

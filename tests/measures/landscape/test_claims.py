@@ -20,7 +20,7 @@ def surface(
 
 
 def drawn(model: str, *heights: float) -> pd.DataFrame:
-    """Return the landscapes of a model along several pairs of directions, round ones."""
+    """Return a landscape of a model for each of `heights`, along pairs of directions of its own."""
     return pd.concat(
         surface(model, height, height / 2, 5, direction=pair) for pair, height in enumerate(heights)
     )
@@ -43,10 +43,10 @@ def test_the_curvature_is_that_of_the_loss_and_not_of_the_nll_alone():
 
 
 def test_the_spread_is_taken_on_a_ring():
-    # By hand, with steps of 0.5: four points lie at 0.5 from the middle and four at 0.707, within
-    # the quarter that half a step is.
+    # By hand, with steps of 0.5: four points lie at 0.5 from the middle, and four at 0.707, which
+    # is less than half a step, 0.25, away from 0.5.
     assert nll_spread(surface("vit", 3, 5, 5)) == pytest.approx((3 + 5) * 0.25 - 3 * 0.25)
-    # A paraboloid that is round is as high all along a ring, but for the width of the ring.
+    # A round paraboloid has the same height all along a ring, except for the width of the ring.
     assert nll_spread(surface("vit", 4, 4)) < 4 * (0.55**2 - 0.45**2)
 
 
@@ -122,7 +122,7 @@ def test_published_values_are_those_of_the_authors_grids(grids, name, alone):
     assert expected["nll_spread"] == pytest.approx(nll_spread(grid), rel=2e-6)
     middle = grid[(grid["x"] == 0) & (grid["y"] == 0)]
     assert expected["accuracy"] == pytest.approx(middle["accuracy"].item(), abs=1e-6)
-    # What the page of claims says of the NLL alone.
+    # The page of claims states these values for the NLL alone.
     assert landscape_curvature(grid.assign(loss=grid["nll"])) == pytest.approx(alone, abs=0.05)
 
 
@@ -133,9 +133,9 @@ def test_published_landscapes_by_hand():
     values = claims["published_value"].xs("vit", level="model")
     assert values["msa_flattens_loss_at_minimum"] == pytest.approx(64.7698 - 62.2860)
     assert values["msa_flattens_loss"] == pytest.approx(0.973713 - 0.539696)
-    # What is equal is not flatter.
+    # Of two equal landscapes neither is flatter.
     assert not any(favoured(claims))
-    # Of the paper's own models the flatter one is the less accurate.
+    # The flatter one of the paper's own models is the less accurate.
     assert claims["published_verdict"].isna().all()
     value = claims.loc["flatter_is_more_accurate", "published_value"].item()
     assert value == pytest.approx(0.6583 - 0.7238, abs=1e-4)
