@@ -46,11 +46,10 @@ def _rectangle_of_frequencies(lengths: tuple[int, ...], size: tuple[int, int]) -
 
 
 def noise_filter(mask: Array) -> Array:
-    """Return the factors that have the same effect on the result of `rfft2` as a mask.
+    """Convert a mask of the whole Fourier plane to factors for the components of `rfft2`.
 
-    `mask` covers the whole plane, with frequency 0 in the centre. If it is not symmetric, a masked
-    real image is complex; its real part is what the mean of the mask and its mirror image lets
-    through.
+    `mask` has frequency 0 in the centre. If it is not symmetric, a masked real image is complex;
+    its real part is what the mean of the mask and its mirror image lets through.
     """
     kept = np.fft.ifftshift(mask).astype(np.float32)
     mirrored = np.roll(kept[::-1, ::-1], 1, axis=(0, 1))

@@ -67,8 +67,7 @@ def noise_ring_sides(frequency: float, width: float, size: int) -> tuple[int, in
     middle, half = Fraction(str(frequency)), Fraction(str(width))
     outer, inner = _square_side(middle + half, size), _square_side(middle - half, size)
     if outer == inner:
-        # The distance between neighbouring components is enough as a width at every frequency, 0
-        # included.
+        # A width of one step between components is enough at every frequency, 0 included.
         enough = -(-20_000 // size) / 10_000
         raise VitscopeError(
             f"analysis.frequency_noise: the ring at {frequency:g} pi with a width of {width:g} pi "

@@ -125,7 +125,7 @@ def occlusion_table(
 
 
 def mean_kept(clean: Array, disturbed: Array, resamples: int, seed: int) -> dict[str, Any]:
-    """Return the ratio of the mean accuracy over changes to the accuracy without, and its interval.
+    """Return the mean accuracy with changes, divided by the accuracy without, and its interval.
 
     The ratio is NaN if the accuracy without changes is 0. The interval is NaN if this accuracy is 0
     in a resample.

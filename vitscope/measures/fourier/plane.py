@@ -187,9 +187,8 @@ class Plane:
 class LongDiagonal:
     """Measures the log amplitudes along the half-diagonal of maps that are not square.
 
-    The frequencies, in units of pi, are those of the shorter side, and the same on the longer side.
-    If a frequency falls between two components of the longer side, the logarithm of the amplitude
-    is interpolated.
+    Both sides have the frequencies of the shorter side, in units of pi. If a frequency falls
+    between two components of the longer side, the logarithm of the amplitude is interpolated.
     """
 
     def __init__(self, height: int, width: int) -> None:

@@ -73,7 +73,7 @@ def _ratios_of_sums(means: Array) -> Array:
 
 
 def _sums_by_batch(terms: pd.DataFrame, points: Points) -> Array:
-    """Sum the terms over each batch, or over all rows of a published density, without batches."""
+    """Sum the terms over each batch or, for a published density, over all rows."""
     batch = points.frame["batch"] if "batch" in points else np.zeros(len(terms))
     return terms.groupby(batch).sum().to_numpy()
 
@@ -88,7 +88,7 @@ def _compare_eigenvalue_ratios(
 
 
 def _share_proved_negative(points: Points) -> Found | None:
-    """Find the share of eigenvalues that are proved negative; of a density, its area below 0."""
+    """Find the share of eigenvalues proved negative; for a density, the share of area below 0."""
     frame = points.frame
     if "batch" not in points:
         return value_of(_ratios_of_sums(_sums_by_batch(_terms_of_negative_share(frame), points)))

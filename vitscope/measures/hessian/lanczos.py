@@ -176,7 +176,7 @@ def lanczos_quadrature(apply: Apply, start: Start, steps: int) -> tuple[Array, A
 
     The weights add up to 1. For any polynomial p of a degree below 2 * `steps`, the weighted sum of
     p over the nodes is exactly v . p(A) v, where A is the operator and v the normalized first
-    vector. Its mean over random first vectors is the mean of p over all eigenvalues.
+    vector. The mean of this sum over random first vectors is the mean of p over all eigenvalues.
     """
     krylov = _Krylov(apply, start, steps)
     krylov.step()

@@ -21,8 +21,8 @@ from vitscope.training.batches import clean_batches
 from vitscope.training.recipe import training_rows
 from vitscope.training.steps import decays, trained_parameters
 
-# The columns `l2`, `of`, `x` and `value`: `l2` says whether the loss has the L2 term, and `of` is
-# "slice" or "spectrum".
+# A row of the columns `l2`, `of`, `x` and `value`. `l2` says whether the loss has the L2 term, and
+# `of` is "slice" or "spectrum".
 Row = tuple[bool, str, float, float]
 
 
