@@ -14,9 +14,9 @@ from torch import nn
 from bench.rows import Row
 from vitscope.measures.disturbed.frequency_noise import (
     filter_images,
-    half_plane,
+    noise_filter,
     noise_ring,
-    random_signs,
+    random_noise_signs,
 )
 from vitscope.measures.disturbed.measure import FrequencyNoiseSettings as Settings
 from vitscope.networks.building.family import find_family
@@ -47,8 +47,8 @@ def _measure_model(name: str) -> Row:
             network(images)
         forward = perf_counter() - start
         start = perf_counter()
-        factors = [half_plane(noise_ring(each, noise.width, size)) for each in frequencies]
-        for filtered in filter_images(random_signs(turn, range(BATCH), size), factors):
+        factors = [noise_filter(noise_ring(each, noise.width, size)) for each in frequencies]
+        for filtered in filter_images(random_noise_signs(turn, range(BATCH), size), factors):
             images + images.new_tensor(filtered)
         times.append((forward, (perf_counter() - start) / len(frequencies)))
     forward, drawn = (median(turn[which] for turn in times[1:]) for which in (0, 1))

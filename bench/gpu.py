@@ -24,8 +24,8 @@ from bench.run import GPU, TARGET, machine, measured_before, page, split_at
 from bench.training import recipe_with
 from vitscope.files.tensors import TensorWriter
 from vitscope.measures.given import OnLoss
-from vitscope.measures.hessian.operator import of_model
-from vitscope.measures.landscape.compute import losses_at, pick_precision
+from vitscope.measures.hessian.operator import hessian_of_model
+from vitscope.measures.landscape.compute import losses_at, pick_landscape_precision
 from vitscope.measures.landscape.measure import Settings, grid
 from vitscope.networks.building.family import find_family
 from vitscope.networks.finding.blocks import list_blocks
@@ -231,7 +231,7 @@ def measure_landscape(name: str, device: torch.device, sizes: Sizes, folder: Pat
     """Measure a point of a landscape over a plain pass of the same images in the same type."""
     model, settings = _network(name)
     drawn = _drawn(folder / f"{name}.drawn", sizes.images, settings["classes"])
-    points, precision = grid(3, 1.0), pick_precision("auto", device)
+    points, precision = grid(3, 1.0), pick_landscape_precision("auto", device)
 
     def measure() -> None:
         given = OnLoss(model, drawn, device, say=lambda text: None)
@@ -255,7 +255,7 @@ def measure_hessian(name: str, device: torch.device, sizes: Sizes, folder: Path)
     model.to(device)
     images = torch.randn(sizes.batch, 3, SIDE, SIDE, device=device)
     targets = torch.rand(sizes.batch, settings["classes"], device=device).softmax(1)
-    hessian = of_model(model, images, targets, DECAY)
+    hessian = hessian_of_model(model, images, targets, DECAY)
     start = hessian.start(0)
     vector = start.signs(start.chance())
 

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from bench.rows import Row
 from vitscope.measures.hessian.lanczos import Spectrum, largest_eigenvalues
-from vitscope.measures.hessian.operator import Hessian, of_model
+from vitscope.measures.hessian.operator import Hessian, hessian_of_model
 from vitscope.networks.building.family import find_family
 from vitscope.package_data import ROOT
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
@@ -83,7 +83,7 @@ def _compare(what: str, network: nn.Module, images: Tensor, targets: Tensor) -> 
         loss = functional.cross_entropy(network(images), targets)
         torch.autograd.grad(loss, list(network.parameters()))
 
-    hessian = of_model(network, images, targets, DECAY)
+    hessian = hessian_of_model(network, images, targets, DECAY)
     start = hessian.start(0)
     vector = start.signs(start.chance())
     hessian(vector)

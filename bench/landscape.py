@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from bench.images import noise
 from bench.rows import Row
 from vitscope.measures.given import OnLoss
-from vitscope.measures.landscape.compute import LAYOUTS, losses_at, pick_precision
+from vitscope.measures.landscape.compute import LAYOUTS, losses_at, pick_landscape_precision
 from vitscope.measures.landscape.measure import Settings, grid
 from vitscope.networks.building.family import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
@@ -156,7 +156,7 @@ def _calibration_plot(accuracies: list[float]) -> None:
 
 def _measure_model(name: str, folder: Path) -> list[Row]:
     bench = _Bench(name, folder)
-    precision = pick_precision("auto", CPU)
+    precision = pick_landscape_precision("auto", CPU)
     bench.forward(precision)
     turns = [
         (bench.points(), bench.forward(precision), bench.notebook(COUNTED_SLOW))

@@ -16,6 +16,7 @@ from vitscope.claims.statistics import (
     grows_with_depth,
     larger,
     lower_at_cut_points,
+    pseudo_values,
     rises,
     share_of,
     smaller,
@@ -143,6 +144,15 @@ def test_a_difference_with_one_that_was_not_resampled_has_no_interval():
 def test_numbers_that_differ_by_rounding_are_equal():
     assert difference(np.array([0.1 + 0.2]), np.array([0.3])).value == 0
     assert difference(None, np.ones(3)) is None
+
+
+def test_pseudo_values_of_a_mean_are_the_values_and_of_a_square_lack_its_bias():
+    values = np.random.default_rng(3).normal(2, 1, (30, 1))
+    np.testing.assert_allclose(pseudo_values(lambda m: m[:, 0], values), values[:, 0], rtol=1e-12)
+    # The square of a mean is too large by the variance of the mean, on average.
+    unbiased = values.mean() ** 2 - values.var(ddof=1) / 30
+    found = pseudo_values(lambda m: m[:, 0] ** 2, values)
+    assert found.mean() == pytest.approx(unbiased, rel=1e-12)
 
 
 def test_cut_points_of_two_models_are_compared_one_by_one():

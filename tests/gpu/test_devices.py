@@ -35,7 +35,7 @@ from vitscope.measures.branches.lesion import correctness_of_lesions, joins_of
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.classification.fit import training_losses
 from vitscope.measures.disturbed.frequency_noise import noise_disturbance
-from vitscope.measures.disturbed.occlusion import list_changes, patch_disturbance
+from vitscope.measures.disturbed.occlusion import list_patch_changes, patch_disturbance
 from vitscope.measures.feature_variance import compute as feature_variance
 from vitscope.measures.fourier import compute as fourier
 from vitscope.measures.given import OnLatents, OnLoss, OnModel
@@ -210,7 +210,7 @@ def test_lesions(split: Split, other: Side, name: str) -> None:
 DISTURBANCES = {
     "noise": noise_disturbance({"frequencies": [0.2, 0.6], "width": 0.1, "eps": 2.0, "seeds": 1}),
     "patches": patch_disturbance(
-        list_changes(8, [0.3], [4], 32), {"draws": 1, "seed": 0}, torch.full((3, 1, 1), -2.0)
+        list_patch_changes(8, [0.3], [4], 32), {"draws": 1, "seed": 0}, torch.full((3, 1, 1), -2.0)
     ),
 }
 

@@ -12,7 +12,7 @@ from torch import nn
 from tests.gpu import needs_cuda
 from tests.helpers.recording import record_here
 from tests.training.recipes import RECIPE
-from vitscope.measures.hessian.operator import of_model
+from vitscope.measures.hessian.operator import hessian_of_model
 from vitscope.networks.building.family import find_family
 from vitscope.networks.running.device import Recording, own_stream
 from vitscope.training.steps import Steps, optimizer_of, set_learning_rate, take_step
@@ -86,7 +86,7 @@ def test_two_recordings_may_run_at_once(device: torch.device) -> None:
 def test_recorded_products_of_the_hessian(family: str, device: torch.device) -> None:
     model = network(family, device)
     with own_stream(device):
-        hessian = of_model(model, *batch(device), 0.05)
+        hessian = hessian_of_model(model, *batch(device), 0.05)
         for _ in range(STEPS):
             vector = torch.randn(hessian.size, device=device)
             (expected,) = hessian._product(vector)

@@ -312,6 +312,28 @@ def paired(ours: Array, theirs: Array) -> tuple[Array, Array]:
     return ours, theirs
 
 
+def pseudo_values(of: Callable[[Array], Array], batches: Array) -> Array:
+    """Return the jackknife pseudo-value of each batch; `batches` is (batches, columns).
+
+    `of` takes means over batches, (sets, columns), and returns a value for each set of batches.
+    """
+    count = len(batches)
+    if count == 1:
+        return of(batches)
+    without = (batches.sum(axis=0) - batches) / (count - 1)
+    values: Array = count * of(batches.mean(axis=0, keepdims=True)) - (count - 1) * of(without)
+    return values
+
+
+def compare_means(of: Callable[[Array], Array], ours: Array, theirs: Array) -> Found | None:
+    """Find by how much our value exceeds theirs; `of` computes a value from means over batches."""
+    one, other = (of(each.mean(axis=0, keepdims=True)) for each in (ours, theirs))
+    found = difference(one, other)
+    both = min(len(ours), len(theirs))
+    values = [pseudo_values(of, each)[:both] for each in (ours, theirs)]
+    return found and replace(found, batches=values[0] - values[1])
+
+
 def lower_at_cut_points(value: str, what: str) -> Statistic:
     """Count the cut points at which the first model is lower; both must have equally many."""
 

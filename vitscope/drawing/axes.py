@@ -10,7 +10,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Normalize
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
 from vitscope.claims.points import Published
 from vitscope.drawing.legends import another_model
@@ -82,6 +82,17 @@ def begin_at_zero(*several: Axes) -> None:
 def in_percent(*several: Axes) -> None:
     for axes in several:
         axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+
+
+def label_decades(axes: Axes) -> None:
+    """Label powers of ten on a logarithmic y axis with plain numbers.
+
+    If the axis spans less than two decades, also label 2 and 5 times each power.
+    """
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}" if high < 100 * low else NullFormatter())
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
 
 
 def share_zero(axes: Collection[Axes], room: Callable[[float], float]) -> None:

@@ -32,7 +32,7 @@ def batches(images: Array, size: int = 64) -> Iterator[Tensor]:
 def seen_of(
     images: Array, rows: Sequence[int], size: int, disturb: Disturb, disturbed: int
 ) -> list[Array]:
-    """Return the images that a network is given in batches of a size: clean, then disturbed."""
+    """Return the images that a network is given in batches of `size`: clean, then disturbed."""
     model = Recorder()
     shares_found(model, batches(images, size), rows, np.zeros(len(rows), int), disturb)
     assert len(model.seen) % (1 + disturbed) == 0
@@ -40,7 +40,7 @@ def seen_of(
 
 
 def study_of(folder: Path, kind: str, size: ImageSize, **analysis: dict[str, Any]) -> Path:
-    """Write a study of images of a size, with a figure of one kind."""
+    """Write a study with images of `size`, and with a figure of `kind`."""
     data = {name: entry | {"image_size": size} for name, entry in mini()["data"].items()}
     figures = {"one": {"kind": kind, "models": ["resnet"]}}
     return mini_with(folder, data=data, figures=figures, analysis=analysis, buildups=None)

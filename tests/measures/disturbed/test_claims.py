@@ -104,7 +104,7 @@ def test_frequencies_are_counted_in_each_resample():
 
 
 def with_resamples(tables, *counts):
-    """Give each row of the table as many resamples, in all of which it is as measured; or none."""
+    """Give each row the number of resamples in `counts`, all of them equal to what is measured."""
     table = tables["frequency_noise"]
     rows = zip(table["change"], counts, strict=True)
     lists = [np.full(count, change) if count else None for change, count in rows]
@@ -149,7 +149,7 @@ def test_the_accuracy_that_is_kept_is_compared(kind, value):
 def test_it_is_compared_in_each_resample(kind, change):
     tables = kept(resnet=(0.5, 0.4), vit=(0.6, 0.3))
     of_rows = np.random.default_rng(0).random((len(tables["occlusion"]), 11))
-    # Of both rows of what is dropped, what is kept is the same.
+    # Both rows of a model with dropped patches have the same `mean_kept`.
     of_rows[[2, 6]] = of_rows[[1, 5]]
     tables["occlusion"] = tables["occlusion"].assign(mean_kept_resampled=[*of_rows])
     (row,) = count(kind, tables, ["resnet", "vit"]).to_dict("records")

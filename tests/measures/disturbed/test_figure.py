@@ -17,7 +17,7 @@ FREQUENCIES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 def measured(
     model: str, lowest: float, frequencies: list[float] = FREQUENCIES, size: int = 32
 ) -> pd.DataFrame:
-    """The table of a model whose accuracy falls evenly, by `lowest` at the last frequency."""
+    """Return a model's table, with a change that grows evenly to `lowest` at the last frequency."""
     change = lowest * np.arange(1, len(frequencies) + 1) / len(frequencies)
     table = pd.DataFrame({"model": model, "frequency": frequencies, "change": change})
     interval = {"ci_low": change - 2, "ci_high": change + 1}
@@ -40,7 +40,7 @@ def pictures(axes):
 
 
 def arrays(axes):
-    """The rings and the pieces of noise above a panel, each from left to right."""
+    """Return the rings and the pieces of noise above a panel, each from left to right."""
     found = [box.offsetbox.get_data() for box in pictures(axes)]
     return found[::2], found[1::2]
 
@@ -96,7 +96,7 @@ def test_pictures_and_ticks_are_as_many_as_there_is_room_for(frequencies, shown)
     (axes,) = drawn([RESNET], table=measured("resnet", -9, frequencies, size=224)).axes
     np.testing.assert_allclose(axes.get_xticks(), shown)
     rings, noise = arrays(axes)
-    # Of large images a corner of the noise is shown.
+    # For large images, only a corner of the noise is shown.
     assert [each.shape for each in rings] == [(224, 224)] * len(shown)
     assert [each.shape for each in noise] == [(32, 32)] * len(shown)
 
@@ -115,7 +115,7 @@ GRIDS, SHARES = [2, 4, 14], [0.25, 0.5, 0.75]
 
 
 def patches(model: str, accuracy: float, chance: float = 0.1) -> pd.DataFrame:
-    """The table of a model whose accuracy falls evenly by share, and by grid."""
+    """Return the table of a model whose accuracy falls with the share, and with the grid."""
     rows = [("none", 1, 0.0, accuracy)]
     rows += [("dropped", 14, share, accuracy * (1 - share)) for share in SHARES]
     rows += [("shuffled", grid, 0.0, accuracy / grid) for grid in GRIDS]

@@ -25,14 +25,14 @@ from vitscope.image_size import ImageSize
 from vitscope.jobs.tables import find_table
 from vitscope.measures.disturbed.frequency_noise import (
     filter_images,
-    half_plane,
     measure_frequency_noise,
     noise_disturbance,
+    noise_filter,
     noise_ring,
     noise_table,
-    random_signs,
+    random_noise_signs,
 )
-from vitscope.measures.disturbed.measure import ring_sides
+from vitscope.measures.disturbed.measure import noise_ring_sides
 from vitscope.measures.scores import shares_found
 from vitscope.studies.loading import load_study
 
@@ -45,26 +45,26 @@ TENTHS = st.integers(0, 100).map(lambda number: number / 100)
 def test_the_sides_at_the_usual_frequencies() -> None:
     # By hand: twice the whole part of 16 times the border, such as 2 * int(16 * 0.3) = 8.
     expected = [(6, 0), (8, 2), (12, 6), (16, 8), (18, 12), (22, 16), (24, 18), (28, 22), (32, 24)]
-    assert [ring_sides(frequency, 0.1, 32) for frequency in FREQUENCIES] == expected
+    assert [noise_ring_sides(frequency, 0.1, 32) for frequency in FREQUENCIES] == expected
 
 
 @given(st.integers(0, 100), st.integers(1, 100), EVEN)
 def test_borders_are_those_of_whole_numbers(middle: int, half: int, size: int) -> None:
-    """In hundredths everything is whole, and nothing is lost."""
+    """Compare with whole numbers of hundredths, which are exact."""
     outer, inner = (
         min(max((middle + sign * half) * size // 200, 0), size // 2) * 2 for sign in (1, -1)
     )
     if outer == inner:
         with pytest.raises(VitscopeError, match="holds no Fourier component"):
-            ring_sides(middle / 100, half / 100, size)
+            noise_ring_sides(middle / 100, half / 100, size)
     else:
-        assert ring_sides(middle / 100, half / 100, size) == (outer, inner)
+        assert noise_ring_sides(middle / 100, half / 100, size) == (outer, inner)
 
 
 def test_binary_fractions_would_fall_short() -> None:
-    """What the exact sum is for: here a sum of floats loses a whole component."""
+    """Sums are exact, because here a sum of floats would lose a whole component."""
     assert int((0.7 + 0.1) * 40 / 2) == 15
-    assert ring_sides(0.7, 0.1, 40) == (32, 24)
+    assert noise_ring_sides(0.7, 0.1, 40) == (32, 24)
 
 
 @pytest.mark.parametrize("size", [8, 32, 38, (32, 48), (38, 8)])
@@ -76,7 +76,7 @@ def test_the_ring_is_a_square_around_frequency_0_without_a_smaller_one(
     both, width = (size, size) if isinstance(size, int) else size, 0.3
 
     def inside(which: int) -> np.ndarray:
-        reach = [ring_sides(frequency, width, side)[which] // 2 for side in both]
+        reach = [noise_ring_sides(frequency, width, side)[which] // 2 for side in both]
         places = [np.arange(side) - side // 2 for side in both]
         return np.outer(*((-s <= at) & (at < s) for s, at in zip(reach, places, strict=True)))
 
@@ -91,22 +91,22 @@ def test_rings_that_touch_fill_the_plane() -> None:
 @pytest.mark.parametrize("size", [9, 33, 225])
 def test_odd_images_are_refused(size: int) -> None:
     with pytest.raises(VitscopeError, match=f"have {size} pixels: set image_size to {size - 1}"):
-        ring_sides(0.5, 0.1, size)
+        noise_ring_sides(0.5, 0.1, size)
 
 
 @given(TENTHS, st.integers(1, 100).map(lambda number: number / 1000), EVEN)
 def test_the_width_that_is_advised_is_enough(frequency: float, width: float, size: int) -> None:
     try:
-        outer, inner = ring_sides(frequency, width, size)
+        outer, inner = noise_ring_sides(frequency, width, size)
     except VitscopeError as error:
         (advised,) = re.findall(r"raise width to ([0-9.]+) or", str(error))
-        outer, inner = ring_sides(frequency, float(advised), size)
+        outer, inner = noise_ring_sides(frequency, float(advised), size)
     assert outer > inner
 
 
 def drawn(rows: list[int], size: ImageSize, *frequencies: float, seed: int = 0) -> list[np.ndarray]:
-    masks = [half_plane(noise_ring(frequency, 0.1, size)) for frequency in frequencies]
-    return list(filter_images(random_signs(seed, rows, size), masks))
+    masks = [noise_filter(noise_ring(frequency, 0.1, size)) for frequency in frequencies]
+    return list(filter_images(random_noise_signs(seed, rows, size), masks))
 
 
 @pytest.mark.parametrize("size", [10, 32, 64, (20, 32), (64, 10)])
@@ -114,12 +114,12 @@ def drawn(rows: list[int], size: ImageSize, *frequencies: float, seed: int = 0) 
 def test_it_is_the_real_part_of_the_inverse_of_the_masked_transform(
     size: ImageSize, frequency: float
 ) -> None:
-    """As it is defined, with the whole complex plane in double precision."""
-    noise = torch.from_numpy(random_signs(3, [7, 8], size)).double()
+    """Compare with the definition, on the whole complex plane in double precision."""
+    noise = torch.from_numpy(random_noise_signs(3, [7, 8], size)).double()
     plane = torch.fft.fftshift(torch.fft.fft2(noise), dim=(-2, -1))
     masked = plane * torch.from_numpy(noise_ring(frequency, 0.1, size))
     back = torch.fft.ifft2(torch.fft.ifftshift(masked, dim=(-2, -1)))
-    # The mask is not symmetric: what is thrown away is not small.
+    # The mask is not symmetric: the imaginary part, which is thrown away, is not small.
     assert back.imag.abs().max() > 0.01
     (ours,) = drawn([7, 8], size, frequency, seed=3)
     assert ours.dtype == np.float32
@@ -127,7 +127,7 @@ def test_it_is_the_real_part_of_the_inverse_of_the_masked_transform(
 
 
 def test_both_signs_are_as_likely_and_independent() -> None:
-    values = random_signs(0, list(range(50)), 32)
+    values = random_noise_signs(0, list(range(50)), 32)
     assert values.shape == (50, 3, 32, 32)
     assert set(np.unique(values)) == {-1, 1}
     flat = values.reshape(50, -1)
@@ -139,25 +139,25 @@ def test_both_signs_are_as_likely_and_independent() -> None:
 
 
 def test_draws_are_those_of_today_on_every_machine() -> None:
-    """Published numbers rest on them: a change of the stream is a change of results."""
-    assert random_signs(0, [0], 8)[0, 0, 0].tolist() == [1, -1, -1, 1, 1, -1, 1, 1]
-    assert random_signs(2, [1999], 8)[0, 2, 7].tolist() == [1, -1, -1, -1, 1, 1, -1, -1]
+    """Pin the random stream: if it changed, published numbers would change."""
+    assert random_noise_signs(0, [0], 8)[0, 0, 0].tolist() == [1, -1, -1, 1, 1, -1, 1, 1]
+    assert random_noise_signs(2, [1999], 8)[0, 2, 7].tolist() == [1, -1, -1, -1, 1, 1, -1, -1]
 
 
 @limits(max_examples=25)
 @given(st.lists(st.integers(0, 2**40), min_size=1, max_size=6), st.integers(0, 9), EVEN)
 def test_noise_of_an_image_is_its_own(rows: list[int], seed: int, size: int) -> None:
-    together = random_signs(seed, rows, size)
+    together = random_noise_signs(seed, rows, size)
     for values, row in zip(together, rows, strict=True):
-        np.testing.assert_array_equal(values, random_signs(seed, [row], size)[0])
-    factors = [half_plane(noise_ring(0.5, 0.3, size))]
+        np.testing.assert_array_equal(values, random_noise_signs(seed, [row], size)[0])
+    factors = [noise_filter(noise_ring(0.5, 0.3, size))]
     (all_at_once,) = filter_images(together, factors)
     (one_by_one,) = zip(*(filter_images(part[None], factors) for part in together), strict=True)
     np.testing.assert_array_equal(all_at_once, np.concatenate(one_by_one))
 
 
 class Probe(nn.Module):
-    """Class 1 where the product of the image and a pattern, less `threshold`, is positive."""
+    """Predicts class 1 if the dot product of image and pattern exceeds `threshold`, else 0."""
 
     def __init__(self, pattern: np.ndarray, threshold: float = 0.0) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ def measured(
 
 
 def test_the_accuracy_of_a_probe_of_the_mean_is_that_of_the_binomial() -> None:
-    """Noise of a ring around frequency 0 moves the mean by that of its signs."""
+    """Noise in a ring around frequency 0 moves the mean by `eps` times the mean of its signs."""
     size, images, eps, margin = 16, 500, 0.7, 0.5
     pixels = size * size
     step = eps / np.sqrt(pixels)
@@ -191,7 +191,7 @@ def test_the_accuracy_of_a_probe_of_the_mean_is_that_of_the_binomial() -> None:
     )
     assert found.all()
     assert (shares[:, 1] == 1).all()
-    # Found where eps * (2 k - n) / n, of k positive ones among n signs, exceeds -margin * step.
+    # With k of n signs positive, the class is found if eps * (2 k - n) / n exceeds -margin * step.
     highest = np.floor((pixels - margin * np.sqrt(pixels)) / 2)
     expected = 1 - binom.cdf(highest, pixels, 0.5)
     error = np.sqrt(expected * (1 - expected) / (2 * images))
@@ -211,7 +211,7 @@ BLANK = np.zeros((5, 3, 32, 32))
 
 
 def test_every_model_gets_the_noise_as_it_is_drawn() -> None:
-    """What arrives is the image and noise of its row, whatever the batches and the model."""
+    """A model sees each image plus the noise of its row, whatever the batches and the model."""
     images = np.random.default_rng(0).normal(size=(7, 3, 32, 32)).astype(np.float32)
     rows, frequencies = [3, 4, 8, 9, 11, 100, 101], [0.2, 0.9]
     for size in (1, 3, 7):
@@ -220,13 +220,14 @@ def test_every_model_gets_the_noise_as_it_is_drawn() -> None:
         np.testing.assert_array_equal(clean, images)
         for arrived, (seed, frequency) in zip(noisy, product((0, 1), frequencies), strict=True):
             (noise,) = filter_images(
-                random_signs(seed, rows, 32), [0.7 * half_plane(noise_ring(frequency, 0.1, 32))]
+                random_noise_signs(seed, rows, 32),
+                [0.7 * noise_filter(noise_ring(frequency, 0.1, 32))],
             )
             np.testing.assert_array_equal(arrived, images + noise)
 
 
 def test_grey_images_get_noise_of_one_channel() -> None:
-    (grey,), (colour,) = random_signs(3, [5], 8, channels=1), random_signs(3, [5], 8)
+    (grey,), (colour,) = random_noise_signs(3, [5], 8, channels=1), random_noise_signs(3, [5], 8)
     np.testing.assert_array_equal(grey, colour[:1])
     images = np.random.default_rng(0).normal(size=(4, 1, 32, 32)).astype(np.float32)
     model = nn.Sequential(nn.Flatten(), nn.Linear(32 * 32, 10))
@@ -253,7 +254,7 @@ def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
     found = shares_found(network, pixels, rows, images.labels[rows], noise_disturbance(noise))
     expected = noise_table("net", *found, noise, 32, bootstrap)
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
-    # Of as many images, every model has the same drawn again, in the same order.
+    # With the same number of images, every model has the same resamples, in the same order.
     clean, shares = found
     weights = np.random.default_rng(3).multinomial(12, [1 / 12] * 12, size=100)
     changes = 100 * (shares[:, ::-1] - clean[:, None])

@@ -19,11 +19,11 @@ from vitscope.data.split import Split
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
 from vitscope.jobs.tables import find_table
-from vitscope.measures.disturbed.measure import count_dropped, grid_of, grids_of
+from vitscope.measures.disturbed.measure import count_dropped, occlusion_grid, occlusion_grids
 from vitscope.measures.disturbed.occlusion import (
     Change,
     drop_patches,
-    list_changes,
+    list_patch_changes,
     mean_kept,
     measure_occlusion,
     occlusion_table,
@@ -51,22 +51,22 @@ BLACK = torch.tensor([-2.0, -1.5, 0.25]).view(3, 1, 1)
     ],
 )
 def test_grids_are_those_that_fit(size: ImageSize, grid: int, grids: list[int]) -> None:
-    assert grid_of(None, size) == grid
-    assert grids_of(None, size) == grids
-    assert grid_of(grids[0], size) == grids[0]
+    assert occlusion_grid(None, size) == grid
+    assert occlusion_grids(None, size) == grids
+    assert occlusion_grid(grids[0], size) == grids[0]
 
 
 def test_patches_are_counted_as_the_authors_do() -> None:
-    # Their code drops k * 196 // 10 patches, of k tenths.
+    # For a share of k tenths, their code drops k * 196 // 10 patches.
     counts = [count_dropped(k / 10, 14) for k in range(11)]
     assert counts == [k * 196 // 10 for k in range(11)]
-    # As a product of floats, this is below 29.
+    # The product of floats is below 29.
     assert int(0.29 * 100) == 28
     assert count_dropped(0.29, 10) == 29
 
 
 def test_changes_are_in_order() -> None:
-    assert list_changes(None, [0.5, 0.1], [4, 2], 224) == [
+    assert list_patch_changes(None, [0.5, 0.1], [4, 2], 224) == [
         Change("dropped", 14, 19),
         Change("dropped", 14, 98),
         Change("shuffled", 2, 0),
@@ -75,7 +75,7 @@ def test_changes_are_in_order() -> None:
 
 
 def test_draws_are_those_of_today_on_every_machine() -> None:
-    """Results rest on them: a change of the stream is a change of results."""
+    """Pin the random stream: if it changed, results would change."""
     assert patch_orders(0, [0], 0, 9).tolist() == [[8, 2, 1, 7, 6, 5, 0, 3, 4]]
     assert patch_orders(7, [1999], 4, 9).tolist() == [[7, 1, 4, 2, 5, 0, 8, 3, 6]]
 
@@ -135,7 +135,7 @@ def test_patches_are_changed_as_by_a_plain_loop(size: tuple[int, int], each: Cha
         ours = shuffle_patches(tensors, order, each.grid)
     np.testing.assert_array_equal(ours, changed_plainly(images, order, each, BLACK.numpy()))
     if each.change == "shuffled":
-        # The same pixels, each with all of its channels.
+        # The pixels are the same, moved with all of their channels.
         assert not torch.equal(ours, tensors)
         for new, old in zip(ours.numpy(), images, strict=True):
             pixels = [sorted(map(tuple, of.reshape(3, -1).T.tolist())) for of in (new, old)]
@@ -149,7 +149,7 @@ def test_patches_are_changed_as_by_a_plain_loop(size: tuple[int, int], each: Cha
 @pytest.mark.parametrize("size", [1, 3, 7])
 def test_every_model_gets_the_same_whatever_the_batches(size: int) -> None:
     images, rows = some_images(7), [3, 4, 8, 9, 11, 100, 101]
-    changes = list_changes(8, [0.5, 1], [2, 3], 24)
+    changes = list_patch_changes(8, [0.5, 1], [2, 3], 24)
     disturb = patch_disturbance(changes, DRAWN, BLACK)
     clean, *disturbed = seen_of(images, rows, size, disturb, 2 * len(changes))
     np.testing.assert_array_equal(clean, images)
@@ -161,7 +161,7 @@ def test_every_model_gets_the_same_whatever_the_batches(size: int) -> None:
 
 
 class BagOfPatches(nn.Module):
-    """Class by the mean over patches of what a small network says of each."""
+    """Classifies by the mean over patches of the logits that a small network gives to each."""
 
     def __init__(self, patch: int) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ class BagOfPatches(nn.Module):
         self.head = nn.Conv2d(16, 10, 1)
 
     def forward(self, images: Tensor) -> Tensor:
-        # In double precision, no order of a sum decides.
+        # In double precision, predictions do not depend on the order of a sum.
         return self.head(self.embed(images).relu()).double().mean((2, 3))
 
 
@@ -181,7 +181,7 @@ def predicted(model: nn.Module, images: Array) -> Array:
 
 
 def shares_of(model: nn.Module, images: Array, changes: Sequence[Change]) -> Array:
-    """Return for each image and change how often its prediction stays."""
+    """Return for each image and change the share of draws in which the prediction stays."""
     disturb, labels = patch_disturbance(changes, DRAWN, BLACK), predicted(model, images)
     rows = range(len(images))
     found, shares = shares_found(model, batches(images, 16), rows, labels, disturb)
@@ -193,7 +193,7 @@ def test_a_bag_of_patches_does_not_see_their_order() -> None:
     images = some_images(40, 32, 32)
     grids = [Change("shuffled", grid, 0) for grid in (2, 4, 8, 16)]
     shares = shares_of(BagOfPatches(4), images, grids)
-    # Whole patches move in grids of 2, 4 and 8; one of 16 cuts them.
+    # Grids of 2, 4 and 8 move whole patches; a grid of 16 cuts them.
     assert (shares[:, :3] == 1).all()
     assert (shares[:, 3] < 1).any()
 
@@ -210,7 +210,7 @@ def test_nothing_dropped_is_the_image_and_everything_dropped_is_a_black_one() ->
 
 
 def test_a_probe_of_the_first_patch_finds_as_many_as_have_it() -> None:
-    """Whether a patch is dropped is hypergeometric: as often as its share says."""
+    """Each patch is dropped as often as the share of dropped patches says."""
 
     class Probe(nn.Module):
         def forward(self, images: Tensor) -> Tensor:
@@ -218,7 +218,7 @@ def test_a_probe_of_the_first_patch_finds_as_many_as_have_it() -> None:
             return torch.stack([torch.full_like(light, 0.5), light], dim=1)
 
     white, rows = np.ones((800, 3, 16, 16), np.float32), range(800)
-    changes = list_changes(4, [0.25, 0.75], [2], 16)
+    changes = list_patch_changes(4, [0.25, 0.75], [2], 16)
     disturb = patch_disturbance(changes, {"draws": 5, "seed": 0}, torch.zeros(3, 1, 1))
     found, shares = shares_found(Probe(), batches(white, 100), rows, np.ones(800, int), disturb)
     assert found.all()
@@ -229,7 +229,7 @@ def test_a_probe_of_the_first_patch_finds_as_many_as_have_it() -> None:
 def test_the_table_has_accuracies_and_what_is_kept() -> None:
     clean = np.array([True, True, False, True])
     shares = np.array([[1, 0.5, 0], [0.5, 0, 1], [0.5, 0, 0], [1, 0, 0.5]])
-    changes = list_changes(8, [0.9, 0.5], [2], 32)
+    changes = list_patch_changes(8, [0.9, 0.5], [2], 32)
     table = occlusion_table("net", clean, shares, changes, 10, 2, BOOTSTRAP)
     assert table["change"].tolist() == ["none", "dropped", "dropped", "shuffled"]
     assert table["dropped"].tolist() == [0, 32, 57, 0]
@@ -250,7 +250,7 @@ def test_the_interval_of_what_is_kept_is_that_of_a_ratio() -> None:
     mean = disturbed.mean(axis=1)
     assert value == pytest.approx(mean.mean() / clean.mean(), rel=1e-12)
     half = 1.96 * np.std(mean - value * clean) / clean.mean() / np.sqrt(2000)
-    # Of 2000 resamples, the ends of a normal interval vary by about 4 % of its half.
+    # With 2000 resamples, the ends of a normal interval vary by about 4 % of half its width.
     assert (value - low, high - value) == pytest.approx((half, half), rel=0.15)
 
 
@@ -271,7 +271,7 @@ def test_without_accuracy_nothing_can_be_kept() -> None:
     value, low, high, kept = mean_kept(np.ones(1), np.full((1, 2), 0.5), 10, 0).values()
     assert (value, kept) == (0.5, None)
     assert np.isnan([low, high]).all()
-    # Of two images one is found: in a quarter of the resamples nothing is.
+    # The class of one of two images is found; in a quarter of the resamples, no class is.
     value, low, high, kept = mean_kept(np.arange(2), np.ones((2, 2)), 64, 0).values()
     assert value == 2
     assert np.isnan([low, high]).all()
@@ -290,7 +290,7 @@ def test_a_job_measures_pixels_that_are_black(tmp_path: Path) -> None:
     rows = np.sort(np.random.default_rng(1).permutation(30)[:12]).tolist()
     pixels = images.images(rows)
     expected = []
-    for each in [Change("none", 1, 0), *list_changes(**CUT, size=32)]:
+    for each in [Change("none", 1, 0), *list_patch_changes(**CUT, size=32)]:
         found = []
         for draw in range(2):
             order = patch_orders(5, rows, draw, each.grid**2)

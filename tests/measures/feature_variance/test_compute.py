@@ -47,7 +47,7 @@ def test_it_is_the_unbiased_variance_over_space_and_its_mean_over_channels(
     shape: tuple[int, int, int, int], mean: float, seed: int
 ) -> None:
     maps = np.random.default_rng(seed).normal(mean, 1, shape).astype(np.float32)
-    # An error of single precision in the mean of the map, squared, and of the sum.
+    # Allow errors of single precision in the sum and, squared, in the mean of the map.
     tolerance = 1e-5 + (abs(mean) * 1e-6) ** 2
     np.testing.assert_allclose(spatial_variance(maps), oracle(maps), rtol=tolerance, atol=tolerance)
 
@@ -74,7 +74,7 @@ def test_rows_of_a_shard_say_which_image_they_are_of(tmp_path: Path) -> None:
     assert frame["index"].tolist() == [0] * 6 + [1] * 6 + [2] * 6
     assert frame["image"].tolist() == [*range(30, 36)] * 3
     np.testing.assert_allclose(frame["variance"][6:12], oracle(MAPS[:, :2, :4, :4]), rtol=1e-5)
-    # A map of one pixel has none.
+    # A map of one pixel has no variance.
     assert frame["variance"].isna().tolist() == [False] * 12 + [True] * 6
 
 
@@ -105,7 +105,7 @@ def test_values_of_the_authors_from_checkpoint_to_table(
 
 GENERATOR = np.random.default_rng(0)
 IMAGES, CHANNELS = 12, 5
-# Channels with offsets of their own, and images with theirs.
+# Each channel has an offset in all images, and another one in each image.
 SHARE_MAPS = (
     GENERATOR.normal(0, 2, (IMAGES, CHANNELS, 4, 3))
     + GENERATOR.normal(0, 1, (IMAGES, CHANNELS, 1, 1))
@@ -114,7 +114,7 @@ SHARE_MAPS = (
 LAYERS = [
     SHARE_MAPS,
     SHARE_MAPS * 8,
-    # The same everywhere in an image; the same mean in all images; one position; nothing varies.
+    # These are constant in each image, of the same mean in all images, of one pixel, and constant.
     np.broadcast_to(SHARE_MAPS[..., :1, :1], SHARE_MAPS.shape).copy(),
     SHARE_MAPS - SHARE_MAPS.mean((2, 3), keepdims=True),
     SHARE_MAPS[..., :1, :1].copy(),
@@ -136,7 +136,7 @@ def table_of(folder: Path, ends: list[int], resamples: int = 200) -> pd.DataFram
 
 
 def directly(maps: np.ndarray) -> tuple[float, float]:
-    """Both variances, each with one call, in double precision."""
+    """Return the variance within images and the total variance, in double precision."""
     wide = maps.astype(np.float64)
     return wide.var(axis=(2, 3)).mean(), wide.var(axis=(0, 2, 3)).mean()
 
@@ -160,7 +160,7 @@ def test_the_interval_is_the_bootstrap_over_images(tmp_path: Path) -> None:
         within, total = directly(SHARE_MAPS[generator.integers(IMAGES, size=IMAGES)])
         shares.append(within / total)
     expected = np.percentile(shares, [2.5, 97.5])
-    # Two draws of resamples: the ends are known to a tenth of the interval.
+    # Both use random resamples, so that the ends agree to a tenth of the interval.
     tolerance = 0.1 * (expected[1] - expected[0])
     assert [row["ci_low"], row["ci_high"]] == pytest.approx(expected, abs=tolerance)
 

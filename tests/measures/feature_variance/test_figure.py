@@ -17,7 +17,7 @@ def drawn(table: pd.DataFrame, theirs=None, members=MEMBERS, **options):
     return drawn_from("feature_variance", {"feature_variance": table}, members, theirs, **options)
 
 
-# The columns of figures of one value by depth, in a panel for each model.
+# The columns that figures with one value by depth and a panel per model show, by kind.
 VALUES = {"feature_variance": "variance", "token_similarity": "similarity"}
 
 
@@ -34,7 +34,7 @@ def test_panels_show_the_table_in_order(table, kind):
 
 
 def test_models_together_share_a_panel_and_its_scale(table):
-    """Trainings of one network, whose spread is what is asked for."""
+    """Trainings of one network are drawn like this, to show how much they differ."""
     seeds = [Member(f"vit_{seed}", f"ViT, seed {seed}", "vit") for seed in range(3)]
     rows = table[table["model"] == "vit"]
     trained = pd.concat([rows.assign(model=each.model) for each in seeds])
@@ -105,7 +105,7 @@ BY_EPOCH_MEMBERS = [
 
 
 def points(which: int, **columns) -> pd.DataFrame:
-    """Return a table of one of both values, not in order: the figure brings it."""
+    """Return a table of one of the two values, in random order: the figure sorts it."""
     index = np.arange(len(KINDS))
     known = {"index": index, "kind": KINDS, "depth": index / 4, "height": 8, "width": 8}
     tables = [

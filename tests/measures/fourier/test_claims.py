@@ -31,7 +31,7 @@ SPECTRA = fourier("m", KINDS, [8, 8, 8, 4, 4], [1, 3, 2, 1, 4])
 TABLES = {"fourier_curves": CONVS, "fourier_depth": SPECTRA, "fourier": SPECTRA}
 EXAMPLES = {kind: {"fourier": table, "blocks": table} for kind, table in TABLES.items()}
 
-# Its maps become smaller, and the last has no high frequency.
+# The maps become smaller, and the last one, a single pixel, has no high frequency.
 _KINDS, _SIZES = ["stem", "conv", "conv", "conv"], [8, 8, 4, 1]
 AVERAGES = pd.concat(
     [fourier("m", _KINDS, _SIZES, [-4, -3, -2, 0]), fourier("n", _KINDS, _SIZES, [-3, -2, -3, 0])]
@@ -105,7 +105,7 @@ def test_fig_2a_is_counted_as_by_hand():
 def test_pairs_are_counted_as_kendall_counts_them(ranks):
     table = fourier("m", ["stem"] + ["conv"] * 6, [4] * 7, [-float(rank + 1) for rank in ranks])
     ((count, total, holds),) = verdicts(in_fourier("fourier_curves", table)).values()
-    # Of n (n - 1) / 2 pairs, tau is the share in favour less that against.
+    # Kendall's tau is the share of pairs in favour minus the share of pairs against.
     tau = pd.Series([-rank for rank in ranks]).corr(pd.Series(range(7)), method="kendall")
     assert (count, total) == (pytest.approx(21 * (1 + tau) / 2), 21)
     assert holds == (count > 10.5)
@@ -126,9 +126,9 @@ def test_one_curve_has_no_depth():
 @pytest.mark.parametrize(
     ("sizes", "components", "expected"),
     [
-        # Subsampled at 3: the ends of stages are 2, which falls, and 5, which rises.
+        # Block 3 subsamples: the ends of stages are blocks 2, which falls, and 5, which rises.
         ([8, 8, 8, 4, 4, 4], [-3, -2, -4, -1, -5, -2], (1, 2, False)),
-        # A stage that only subsamples has no end.
+        # A stage that consists of a subsampling block has no end.
         ([8, 8, 4], [-3, -4, -5], (1, 1, True)),
     ],
 )
@@ -154,7 +154,7 @@ def test_averages_are_compared_with_what_is_averaged_at_each_cut_point():
     ("kind", "name", "pairs"),
     [
         ("fourier_curves", "conv_model_raises_high_frequency", [*combinations(range(6), 2)]),
-        # Subsampled at 3: the ends of stages are 2 and 5; the last map has no high frequency.
+        # Block 3 subsamples: the ends of stages are 2 and 5; the last map has no high frequency.
         ("fourier", "stage_end_reduces_high_frequency", [(2, 1), (5, 4)]),
         ("fourier", "conv_increases_high_frequency", [(0, 1), (1, 2), (3, 4), (4, 5)]),
     ],

@@ -167,7 +167,7 @@ def test_the_interval_and_the_resamples_are_those_of_the_difference() -> None:
     for _, each in rows.groupby("measure"):
         ends = np.percentile(resampled, [2.5, 97.5], axis=0)
         np.testing.assert_allclose(each[["ci_low", "ci_high"]].T, ends, rtol=1e-12)
-    # The highest frequency of the diagonal is what claims are about.
+    # Claims are about the highest frequency of the diagonal.
     lists = table["delta_log_amplitude_resampled"]
     claimed = (table["frequency"] == 1) & (table["measure"] == "diagonal")
     assert (lists.notna() == claimed).all()
@@ -237,7 +237,7 @@ def test_the_mean_over_images_and_the_shares(tmp_path: Path) -> None:
     shares = table["share"].to_numpy().reshape(4, 3)
     np.testing.assert_allclose(shares[0], means[0] / means[0].sum(), rtol=1e-14)
     np.testing.assert_allclose(shares[1], [np.nan, *means[1, 1:] / means[1].sum()], rtol=1e-14)
-    # Of the only band there is, and of none.
+    # A share is undefined if only one band has components, or none.
     assert np.isnan(shares[2:]).all()
 
 

@@ -64,7 +64,7 @@ def panels(figure):
 
 
 def check_curves(axes, rows, depth):
-    """Check that each cut point of several values has its curve, in the colour of its depth."""
+    """Check that each cut point with several frequencies has a curve in the colour of its depth."""
     curves = [curve for _, curve in rows.groupby("index") if len(curve) > 1]
     for line, curve in zip(axes.lines, curves, strict=True):
         np.testing.assert_array_equal(line.get_xydata(), curve[["frequency", VALUE]])
@@ -76,7 +76,7 @@ def test_the_curves_of_all_cut_points_in_the_colours_of_their_depth(drawn, fouri
         rows = rows_of(fourier, model)
         depths = rows.drop_duplicates("index").set_index("index")["depth"].to_dict()
         check_curves(axes, rows, depths)
-        # Each fills its panel: on one scale, the curves of one lie in a corner.
+        # Curves fill their panel: on a shared scale, those of one model would lie in a corner.
         low, high = axes.get_ylim()
         assert low < rows[VALUE].min() < low + 0.1 * (high - low)
         assert high > 0
@@ -108,7 +108,7 @@ def test_published_curves_of_another_model_say_so(drawn):
     theirs = published(CURVES, "fig2a.csv", {"vit": "ViT"})
     shown = panels(drawn(CURVES, published=theirs))
     assert shown[2].get_title() == "Published: ViT\n(another model)"
-    # Below that of the measured model.
+    # The panel stands below the panel of the measured model.
     assert shown[2].get_position().x0 == pytest.approx(shown[1].get_position().x0)
 
 
@@ -202,7 +202,7 @@ def test_models_that_average_are_beside_each_other(fourier, table):
         np.testing.assert_array_equal(lines[0], points[["depth", "variance"]])
         shown = lines[1][~np.isnan(lines[1][:, 1])]
         np.testing.assert_array_equal(shown, ends(fourier, model)[["depth", VALUE]])
-        # Four images say nothing.
+        # A bin of four images is not drawn.
         np.testing.assert_array_equal(lines[2], [[0.3, 0.2], [0.8, 0.9]])
         shade = figure.axes[2].collections[number].get_paths()[0].vertices
         found = {round(up, 9) for _, up in shade}

@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from vitscope.measures.feature_variance.compute import spatial_variance
-from vitscope.measures.fourier.compute import Transforms
+from vitscope.measures.fourier.compute import FourierTransforms
 from vitscope.measures.fourier.plane import HalfDiagonal, LongDiagonal, Plane, diagonal_steps
 from vitscope.package_data import PUBLISHED_POINTS
 
@@ -32,15 +32,15 @@ def amplitudes(maps: np.ndarray) -> np.ndarray:
 
 
 def log_amplitudes(maps: np.ndarray) -> np.ndarray:
-    """Return their logarithms, mean over channels."""
+    """Return the logarithms of `amplitudes`, mean over channels."""
     return np.log(amplitudes(maps) + 1e-6).mean(axis=1)
 
 
 def long_log_amplitudes(maps: np.ndarray) -> np.ndarray:
-    """Return them along the diagonal of any map, interpolated along its longer side."""
+    """Return log amplitudes along the diagonal of any map, interpolated along its longer side."""
     logs = np.log(np.abs(np.fft.fft2(maps.astype(np.float64))) + 1e-6).mean(axis=1)
     shorter, longer = sorted(maps.shape[-2:])
-    # The rows of the longer side, from frequency 0 of the shorter one on.
+    # Each row has the frequencies of the longer side, at one frequency of the shorter side.
     rows = logs if maps.shape[-2] == shorter else logs.swapaxes(1, 2)
     places = np.arange(longer) / longer
     steps = range(shorter - shorter // 2)
@@ -48,7 +48,7 @@ def long_log_amplitudes(maps: np.ndarray) -> np.ndarray:
 
 
 def lengths(height: int, width: int) -> np.ndarray:
-    """Return the frequency of each component of the whole plane, one after the other."""
+    """Return the frequency of each component of the whole plane, computed one by one."""
     down = [min(k, height - k) / (height / 2) for k in range(height)]
     across = [min(k, width - k) / (width / 2) for k in range(width)]
     return np.array([[(a * a + b * b) ** 0.5 for b in across] for a in down])
@@ -138,7 +138,7 @@ def test_it_is_the_diagonal_of_the_transform_of_numpy(
 ) -> None:
     maps = np.random.default_rng(seed).normal(mean, 1, (images, 1, size, size)).astype(np.float32)
     ours = np.exp(HalfDiagonal(1, size)(maps).astype(np.float64)) - 1e-6
-    # Single precision, of the amplitude and of what all pixels add up to.
+    # Allow errors of single precision, relative to the amplitude and to the sum of all pixels.
     theirs = amplitudes(maps)[:, 0]
     tolerance = 3e-7 * np.abs(maps).sum(axis=(1, 2, 3))[:, None] + 2e-6 * theirs
     assert (np.abs(ours - theirs) <= tolerance).all()
@@ -150,7 +150,7 @@ def test_of_maps_that_are_not_square_it_is_interpolated_along_the_longer_side(
     height: int, width: int, mean: float, seed: int
 ) -> None:
     maps = np.random.default_rng(seed).normal(mean, 1, (2, 3, height, width)).astype(np.float32)
-    # Where values cancel, rounding to float32 is all that is left of a sum, and of its logarithm.
+    # Skip maps in which a sum cancels: only rounding to float32 would be left of it.
     assume(min(long_log_amplitudes(maps[:, [each]]).min() for each in range(3)) > np.log(0.1))
     ours = LongDiagonal(height, width)(maps)
     np.testing.assert_allclose(ours, long_log_amplitudes(maps), atol=2e-3)
@@ -161,12 +161,12 @@ def test_of_maps_that_are_not_square_it_is_interpolated_along_the_longer_side(
 @pytest.mark.parametrize(("height", "width"), [(16, 16), (16, 24), (24, 16)])
 def test_of_a_wave_along_the_diagonal(height: int, width: int) -> None:
     row, column = np.indices((height, width))
-    # Half a pi on each side.
+    # The wave has the frequency pi / 2 along each side.
     wave = 5 + 3 * np.cos(np.pi / 2 * (row + column))
     measure = HalfDiagonal(1, 16) if height == width else LongDiagonal(height, width)
     ours = measure(wave[None, None].astype(np.float32))[0]
     assert ours[[0, 4]] == pytest.approx(np.log([5 * wave.size, 3 * wave.size / 2]), abs=1e-6)
-    # But for rounding there is nothing at the other frequencies.
+    # Except for rounding, there is nothing at the other frequencies.
     assert (np.delete(ours, [0, 4]) < np.log(1e-3)).all()
 
 
@@ -223,10 +223,10 @@ def test_points_of_the_published_figure_are_as_many() -> None:
 )
 def test_of_a_tensor_everything_is_the_same_in_double_precision(shape: tuple[int, ...]) -> None:
     maps = np.random.default_rng(0).normal(3, 1, shape).astype(np.float32)
-    measure = Transforms(shape[1:], radial=True, edges=[0.25, 0.5])
+    measure = FourierTransforms(shape[1:], radial=True, edges=[0.25, 0.5])
     found = measure(torch.from_numpy(maps)).numpy()
     assert found.dtype == np.float64
-    # Single precision, of what all pixels add up to.
+    # Allow errors of single precision, relative to the sum of all pixels.
     np.testing.assert_allclose(found, measure(maps), rtol=1e-5, atol=1e-6)
     if shape[2] == shape[3]:
         expected = log_amplitudes(maps.astype(np.float64))

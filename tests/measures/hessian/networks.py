@@ -22,7 +22,7 @@ every_tiny = pytest.mark.parametrize("name", TINY)
 
 
 def tiny(name: str) -> tuple[nn.Module, Tensor, Tensor]:
-    """A network of a family with a few hundred trainable parameters, and a batch, in float64."""
+    """Return a network of a few hundred trainable parameters, images and targets, in float64."""
     torch.manual_seed(1)
     family, arch = TINY[name]
     model = find_family(family).build(arch, 3, 8).double().eval()
@@ -30,7 +30,7 @@ def tiny(name: str) -> tuple[nn.Module, Tensor, Tensor]:
         if hasattr(module, "fused_attn"):
             module.fused_attn = False
     for part, values in model.named_parameters():
-        # Away from the start, where biases are zero and norms are one.
+        # Move away from the initial values: 0 for biases, and 1 for scales of normalization.
         nn.init.normal_(values, float(values.ndim == 1 and "bias" not in part), 0.3)
         values.requires_grad_(not part.startswith(("layer3", "layer4", "patch_embed")))
     targets = torch.rand(6, 3, dtype=torch.float64)
@@ -38,7 +38,7 @@ def tiny(name: str) -> tuple[nn.Module, Tensor, Tensor]:
 
 
 def exact(model: nn.Module, images: Tensor, targets: Tensor, decay: float) -> np.ndarray:
-    """The whole Hessian, by the forward derivative of the gradient of every parameter."""
+    """Return the whole Hessian, by forward derivatives of the gradient for every parameter."""
     trained = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
     sizes = [values.numel() for values in trained.values()]
 
@@ -49,7 +49,7 @@ def exact(model: nn.Module, images: Tensor, targets: Tensor, decay: float) -> np
         squares = sum(values.square().sum() for values in weights.values() if values.ndim > 1)
         return nll + decay / 2 * squares
 
-    # Not torch.func.hessian: its inner derivative is batched, which is wrong for layer_norm.
+    # Avoid torch.func.hessian: its inner derivative is batched, which is wrong for layer_norm.
     flat = torch.cat([values.flatten() for values in trained.values()])
     matrix: np.ndarray = jacfwd(grad(loss))(flat).numpy()
     return matrix
@@ -74,7 +74,7 @@ def batch_of(shape: tuple[int, ...], classes: int = 3) -> tuple[Tensor, Tensor]:
 
 
 class Dropping(nn.Module):
-    """A classifier whose dropout nothing switches off."""
+    """A classifier with dropout that stays on in evaluation mode."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -8,7 +8,6 @@ from scipy.stats import ttest_rel
 from tests.helpers.claims import KINDS_OF, blocks, count, count_alone, evidence, favoured, published
 from vitscope.claims.points import at_snapshots
 from vitscope.claims.report import sections_of_claims
-from vitscope.measures.hessian.claims import pseudo_values
 
 
 def spectrum(model: str, *eigenvalues: float, snapshot: str = "end", top: int = 1) -> pd.DataFrame:
@@ -42,13 +41,13 @@ def test_a_spectrum_without_positive_eigenvalues_has_no_magnitude():
 
 
 def signs(model: str, negative: int, batches: int, top: int = 1, size: float = 1.0):
-    """Return a spectrum of batches in which all eigenvalues are negative, or none."""
+    """Return a spectrum whose eigenvalues are negative in the first `negative` batches only."""
     by_batch = np.where(np.arange(batches) < negative, -size, size)
     return spectrum(model, *np.repeat(by_batch, top), top=top)
 
 
 def drawn(seed: int, size: float, batches: int = 24) -> np.ndarray:
-    """Return three eigenvalues of each batch, of which one of batch 5 at most is positive."""
+    """Return three random eigenvalues for each batch; in batch 5, all of them are negative."""
     generator = np.random.default_rng(seed)
     magnitudes = 10 ** generator.normal(np.log10(size), 0.5, (batches, 3))
     signs = np.where(generator.random((batches, 3)) < 0.3, -1, 1)
@@ -75,7 +74,7 @@ def test_shares_are_compared_by_students_test_on_paired_batches():
 
 
 def leave_one_out(of: Callable[[np.ndarray], float], batches: np.ndarray) -> np.ndarray:
-    """Return the jackknife values of what `of` makes of batches, by hand."""
+    """Return the jackknife pseudo-values of `of` by hand, leaving out one batch after another."""
     count = len(batches)
     rest = [of(np.delete(batches, batch, axis=0)) for batch in range(count)]
     return count * of(batches) - (count - 1) * np.array(rest)
@@ -95,15 +94,6 @@ def test_magnitudes_are_compared_by_jackknife_where_a_batch_has_none():
     assert claim["holds"] == "yes, in this network"
 
 
-def test_pseudo_values_of_a_mean_are_the_values_and_of_a_square_lack_its_bias():
-    values = np.random.default_rng(3).normal(2, 1, (30, 1))
-    np.testing.assert_allclose(pseudo_values(lambda m: m[:, 0], values), values[:, 0], rtol=1e-12)
-    # The square of a mean is too large by the variance of the mean, on average.
-    unbiased = values.mean() ** 2 - values.var(ddof=1) / 30
-    found = pseudo_values(lambda m: m[:, 0] ** 2, values)
-    assert found.mean() == pytest.approx(unbiased, rel=1e-12)
-
-
 def test_fewer_than_twenty_batches_leave_a_comparison_open():
     for batches, holds in ((19, "open"), (20, "yes, in this network")):
         table = pd.concat([signs("resnet", 1, batches), signs("vit", batches - 1, batches)])
@@ -116,7 +106,7 @@ def test_fewer_than_twenty_batches_leave_a_comparison_open():
     ("smallest", "residual", "holds"),
     [
         (-1.0, 0.001, "yes, in this network"),
-        # The largest of its batch has the magnitude 100: it may as well be positive.
+        # The largest eigenvalue of the batch is 100: within 2, this one may as well be positive.
         (-1.0, 0.02, "no, in this network"),
         (1.0, 0.001, "no, in this network"),
     ],
@@ -145,13 +135,13 @@ def test_each_snapshot_is_counted_alone():
     shown = at_snapshots({"hessian": table, "blocks": blocks(*KINDS_OF)}, ["warmup", "end"])
     claims = count("hessian", shown, ["resnet", "vit"])
     more = claims[claims["claim"] == "msa_has_more_negative_eigenvalues"]
-    # Counted together, one of four would stand against one of four.
+    # If snapshots were counted together, each model would have one negative of four.
     assert more[["snapshot", "measured_value", "holds"]].to_numpy().tolist() == [
         ["warmup", -0.5, "open"],
         ["end", 0.5, "open"],
     ]
     assert claims["snapshot"].tolist() == ["warmup"] * 3 + ["end"] * 3
-    # Only those that a figure shows are counted, and all where it names none.
+    # Only the snapshots that a figure names are counted, or all if it names none.
     counts = [len(at_snapshots(shown, chosen)["hessian"]) for chosen in (["end"], [])]
     assert counts == [4, 8]
 
@@ -160,12 +150,12 @@ def test_the_published_spectra_have_the_shares_of_the_paper():
     theirs = published("hessian", "fig4_hessian.csv", {"resnet": "ResNet", "vit": "ViT"})
     table = pd.concat([spectrum("resnet", 1.0), spectrum("vit", 1.0)])
     values = count_alone("hessian", table, theirs)["published_value"].xs("vit", level="model")
-    # About 9 % of ViT's are negative, and none of ResNet's.
+    # About 9 % of the ViT's eigenvalues are negative, and none of the ResNet's.
     assert values["msa_has_negative_eigenvalues"] == pytest.approx(0.09, abs=0.005)
     assert values["msa_has_more_negative_eigenvalues"] == pytest.approx(0.09, abs=0.005)
     # ResNet's peak lies near 450, ViT's near 30: a decade apart.
     assert values["msa_has_smaller_positive_eigenvalues"] == pytest.approx(1.0, abs=0.1)
-    # What is read off a curve is shown, and not judged.
+    # Values that were read off a curve are shown, but not judged.
     assert count_alone("hessian", table, theirs)["published_verdict"].isna().all()
     few = published("hessian", "fig4_hessian.csv", {"vit": "ViT (6%)"})
     claims = count_alone("hessian", spectrum("vit", 1.0), few)
@@ -207,7 +197,7 @@ def test_published_spectra_say_of_windows_what_the_paper_says(series, share):
     tables = {"hessian": table, "blocks": blocks("vit", "alternet")}
     claims = count("hessian", tables, ["vit", "alternet"], theirs, traits_of).set_index("claim")
     value = claims["published_value"]["global_attention_has_more_negative_eigenvalues"]
-    # By hand: 7.4 % of global attention.
+    # By hand: with global attention, 7.4 % of the eigenvalues are negative.
     assert value == pytest.approx(0.074 - share, abs=1e-3)
 
 
@@ -254,7 +244,7 @@ def test_blocks_are_compared_by_the_spread_of_their_magnitudes(table, value, hol
 
 def test_the_interval_is_students_of_jackknife_values_by_hand():
     generator = np.random.default_rng(0)
-    # By how many decades the magnitudes of blocks scatter from batch to batch.
+    # Magnitudes of four blocks in 25 batches, in decades, for each of two models.
     decades = [generator.normal(0, size, (25, 4)) for size in (0.8, 0.3)]
     claim = count_alone("curvature", curvature(*(10.0**each for each in decades))).loc[CURVED]
 

@@ -1,4 +1,4 @@
-"""Eigenvalues and densities of batches: those of their loss, in any parts."""
+"""Eigenvalues, densities and traces: against exact matrices, and in any parts of the batches."""
 
 from dataclasses import replace
 from itertools import product
@@ -29,15 +29,15 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss, Parts
 from vitscope.measures.hessian.compute import (
     estimate_traces,
+    hessian_parts,
     measure_curvature,
     measure_hessian,
     measure_hessian_density,
-    parts_of_network,
 )
 from vitscope.measures.hessian.lanczos import largest_eigenvalues
 from vitscope.measures.hessian.measure import CURVATURE_TABLE, HESSIAN_DENSITY_TABLE, HESSIAN_TABLE
 from vitscope.measures.hessian.merge import merge_hessian
-from vitscope.measures.hessian.operator import gauss_newton_of_model, of_model
+from vitscope.measures.hessian.operator import gauss_newton_of_model, hessian_of_model
 from vitscope.networks.finding.blocks import LAYERS, list_blocks
 from vitscope.training.steps import trained_parameters
 
@@ -131,7 +131,7 @@ SETTINGS: dict[str, Any] = {"probes": 2, "tolerance": 1e-5, "iterations": 100}
 
 
 def gauss_newton(model: nn.Module, images: Any, targets: Any, decay: float) -> np.ndarray:
-    """The whole Gauss-Newton matrix, by the Jacobian of the logits of every image."""
+    """Return the whole Gauss-Newton matrix, by the Jacobian of the logits of every image."""
     trained = {name: each.detach() for name, each in trained_parameters(model).items()}
     jacobians = jacrev(lambda weights: functional_call(model, weights, (images,)))(trained)
     jacobian = torch.cat([each.flatten(2) for each in jacobians.values()], 2)
@@ -159,7 +159,7 @@ def test_the_gauss_newton_part_is_the_exact_one(name: str) -> None:
     product = matrix_of(operator)
     np.testing.assert_allclose(product, expected, atol=1e-13 * scale)
     assert np.linalg.eigvalsh(product).min() > -1e-13 * scale
-    # What is left is no rounding.
+    # The Hessian minus this part is far above rounding.
     rest = exact(model, images, targets, DECAY) - expected
     assert np.abs(rest).max() > 1e-3 * scale
 
@@ -177,7 +177,7 @@ def test_curvlinops_finds_the_same_gauss_newton_part() -> None:
 
 
 @every_tiny
-@pytest.mark.parametrize("of", [of_model, gauss_newton_of_model])
+@pytest.mark.parametrize("of", [hessian_of_model, gauss_newton_of_model])
 def test_the_curvature_within_parameters_is_the_diagonal_block(name: str, of: Any) -> None:
     model, images, targets = tiny(name)
     whole = of(model, images, targets, DECAY)
@@ -197,9 +197,9 @@ def test_the_curvature_within_parameters_is_the_diagonal_block(name: str, of: An
 @every_tiny
 def test_random_vectors_have_the_trace_as_their_mean(name: str) -> None:
     model, images, targets = tiny(name)
-    operator = of_model(model, images, targets, DECAY)
+    operator = hessian_of_model(model, images, targets, DECAY)
     matrix = exact(model, images, targets, DECAY)
-    # One vector gives the sum over all pairs with the signs that it has.
+    # With one vector s of signs, the estimate is the sum of s_i H_ij s_j, not only of the diagonal.
     start = operator.start(7, 0)
     signs = start.signs(start.chance()).numpy()
     terms = np.split(signs * (matrix @ signs), np.cumsum(operator.sizes)[:-1])
@@ -215,7 +215,7 @@ def test_random_vectors_have_the_trace_as_their_mean(name: str) -> None:
 
 def given_of(name: str, folder: Path) -> OnLoss:
     model, images, targets = tiny(name)
-    # Of all parameters, some are trained.
+    # Only some of the parameters are trained.
     drawn = augmented(folder / "augmented.safetensors", images.float().numpy(), targets.numpy())
     settings = {"image_size": 8, "mean": [0.5] * 3}
     points = list_blocks(name, model.float(), settings).points
@@ -246,11 +246,11 @@ def test_eigenvalues_of_parts_are_those_of_the_exact_hessian(name: str, tmp_path
     sizes = [each.numel() for each in trained_parameters(model).values()]
     ends = np.cumsum([0, *sizes])
     assert table["converged"].all()
-    for part, eigenvalue in zip(parts_of_network(given), table["eigenvalue"], strict=True):
+    for part, eigenvalue in zip(hessian_parts(given), table["eigenvalue"], strict=True):
         rows = np.concatenate([np.arange(ends[i], ends[i + 1]) for i in part.parameters])
         values = by_magnitude(np.linalg.eigvalsh(matrix[np.ix_(rows, rows)]))
         assert abs(eigenvalue) == pytest.approx(abs(values[0]), rel=1e-4, abs=1e-6), part
-    layers = [part.part for part in parts_of_network(given) if part.of == "layer"]
+    layers = [part.part for part in hessian_parts(given) if part.of == "layer"]
     assert layers == [layer for layer in LAYERS if layer in layers]
 
 

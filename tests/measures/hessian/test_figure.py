@@ -11,7 +11,7 @@ from tests.helpers.drawing import RESNET, VIT, drawn_from, laid_out
 from tests.helpers.shown import flaws, legend_labels
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import moment
-from vitscope.measures.hessian.show import KERNEL, density_per_decade, shares_of_bars
+from vitscope.measures.hessian.show import KERNEL, bars_of_hessian_density, density_per_decade
 from vitscope.measures.registry import caption_of, kinds
 from vitscope.package_data import PUBLISHED_POINTS
 
@@ -24,7 +24,7 @@ SHARES = {"resnet": 0.0, "vit": 0.3, "vit_6": 0.4}
 
 
 def rows_of(model: str, snapshot: str, batches: int = 6) -> pd.DataFrame:
-    """The spectra of a model: magnitudes of its own, and a share of negative eigenvalues."""
+    """Return the spectra of a model, which has its own magnitudes and share of negative ones."""
     random = np.random.default_rng([len(model), len(snapshot)])
     count = 5 * batches
     values = MAGNITUDES[model] * 10 ** random.normal(0, 0.3, count)
@@ -67,11 +67,11 @@ def test_a_row_per_model_shows_every_eigenvalue_at_each_moment() -> None:
 
 
 def test_no_model_is_told_by_its_colour_alone() -> None:
-    """Of one family, or of two whose colours some people see as one: each has panels and a name."""
+    """Each model has panels and a name, even if its colour is that of another to some people."""
     ((_, rows),) = of_moments(drawn(snapshots=["warmup"])).items()
     names = [pair[0].get_title(loc="left").split(":")[0] for pair in rows]
     assert names == [member.label for member in MEMBERS]
-    # On one scale, so that areas compare.
+    # All panels have the same scale, so that areas can be compared.
     assert len({axes.get_ylim() for pair in rows for axes in pair}) == 1
     assert len({axes.get_xlim() for axes, _ in rows}) == 1
 
@@ -125,20 +125,20 @@ def test_published_densities_are_of_the_same_unit_and_on_the_same_scale() -> Non
             theirs = file[(file["model"] == series) & (file["panel"] == panel)]
             area += np.trapezoid(theirs["density"], theirs["eigenvalue"])
             theirs = theirs[np.sign(theirs["eigenvalue"]) == sign]
-            # As ours: per decade of magnitude.
+            # The density is per decade of magnitude, as for measured eigenvalues.
             expected = theirs["density"] * theirs["eigenvalue"].abs() * np.log(10)
             line = axes.lines[-1]
             np.testing.assert_allclose(line.get_xydata(), np.c_[theirs["eigenvalue"], expected])
             assert axes.get_ylim()[1] > expected.max()
-        # As ours, they add up to 1, but for what lies beyond the published axis.
+        # Both areas add up to 1, except for what lies beyond the published axis.
         assert 0.85 < area < 1.02
 
 
 @pytest.mark.parametrize(
     ("magnitudes", "expected"),
     [
-        # From 100 to 400, with the reach of the kernel: 50 to 800.
         ((1, 2e5), (["10^{5}", "10^{4}"], ["10^{0}", "10^{1}"])),
+        # With the reach of the kernel, the axis goes from 50 to 800.
         ((100, 400), (["\N{MINUS SIGN}300", "\N{MINUS SIGN}100"], ["100", "300"])),
         (
             (1, 2000),
@@ -166,7 +166,7 @@ LAYERS = {0: "stem", 4: "convolution", 7: "head"}
 
 
 def rows_of_curvature(model: str, snapshot: str) -> pd.DataFrame:
-    """Four batches of parts: the head is the block behind the last cut point."""
+    """Return four batches of all parts; the head is the block after the last cut point."""
     random = np.random.default_rng([len(model), len(snapshot)])
     parts = [("network", 0, "network")]
     parts += [("block", index, part) for index, part in enumerate(["stem", "a", "b", "head"])]
@@ -215,7 +215,7 @@ def test_curves_are_the_means_of_blocks_in_their_bands(snapshots) -> None:
         expected = means(member.model, snapshot, "block").loc[:2]
         lines = [line for line in axes.lines if len(line.get_xdata()) == 3]
         curves = [line.get_xydata() for line in lines if line.get_linestyle() != "None"]
-        # Four batches are too few for an interval, and are drawn themselves.
+        # Four batches are too few for an interval, so that each of them is drawn.
         batches = [line.get_ydata() for line in lines if line.get_linestyle() == "None"]
         assert len(batches) == 4
         assert not axes.collections
@@ -265,7 +265,7 @@ def test_labels_of_both_signs_have_room() -> None:
 
 
 def rows_of_density(model: str, snapshot: str) -> pd.DataFrame:
-    """Four quadratures of eleven nodes: nearly all of the weight near zero."""
+    """Return four quadratures of eleven nodes, with nearly all of the weight near zero."""
     random = np.random.default_rng([len(model), len(snapshot)])
     weights = random.random((4, 11)) * np.geomspace(1, 1e-6, 11)
     weights /= weights.sum(axis=1, keepdims=True)
@@ -296,20 +296,20 @@ def test_bars_have_the_share_of_the_nodes_within_them() -> None:
         for share, left, right in zip(shares[:-1], ends[:-2], ends[1:-1], strict=True):
             inside = (rows["node"] >= left) & (rows["node"] < right)
             assert share == pytest.approx(rows["weight"][inside].sum() / 4)
-        # Nothing is drawn where there are no nodes, and every node is drawn.
+        # The bars reach from the lowest node to the highest.
         assert (ends[0], ends[-1]) == (low, high)
         assert axes.get_ylim()[0] < shares[shares > 0].min()
 
 
 def test_a_high_eigenvalue_makes_no_tail_below_the_lowest() -> None:
     nodes = np.array([-46.0, -0.5, 0.2, 0.3, 2052.0])
-    shares, ends, linear = shares_of_bars(nodes, np.full(5, 0.2))
+    shares, ends, linear = bars_of_hessian_density(nodes, np.full(5, 0.2))
     assert ends[0] == -46
     assert not shares[(ends[1:] < -1)][1:].any()
     assert linear == 1
 
 
 def test_nodes_that_are_all_alike_have_one_bar() -> None:
-    shares, ends, _ = shares_of_bars(np.full(3, -2.0), np.full(3, 1 / 3))
+    shares, ends, _ = bars_of_hessian_density(np.full(3, -2.0), np.full(3, 1 / 3))
     assert shares.tolist() == pytest.approx([1])
     assert ends.tolist() == [-2, -2]

@@ -21,8 +21,8 @@ from tests.measures.hessian.networks import (
     tiny,
 )
 from vitscope.measures.hessian import lanczos
-from vitscope.measures.hessian.lanczos import largest_eigenvalues, quadrature
-from vitscope.measures.hessian.operator import of_model
+from vitscope.measures.hessian.lanczos import lanczos_quadrature, largest_eigenvalues
+from vitscope.measures.hessian.operator import hessian_of_model
 
 
 @settings(max_examples=40)
@@ -81,7 +81,7 @@ def test_what_does_not_converge_says_so() -> None:
     found = largest_eigenvalues(applied(np.diag(SLOW)), start(154), 4, 1e-8, 12)
     assert found.steps == 12
     assert found.residuals.max() > 1e-8
-    # There is an eigenvalue within the residual of each.
+    # An eigenvalue lies within the residual of each approximation.
     off = np.abs(found.eigenvalues[:, None] - SLOW).min(axis=1)
     assert (off <= found.residuals * np.abs(found.eigenvalues[0])).all()
 
@@ -91,7 +91,7 @@ def test_networks_have_all_their_exact_eigenvalues(name: str) -> None:
     model, images, targets = tiny(name)
     values = by_magnitude(np.linalg.eigvalsh(exact(model, images, targets, DECAY)))
     assert values.min() < 0 < values.max()
-    operator = of_model(model, images, targets, DECAY)
+    operator = hessian_of_model(model, images, targets, DECAY)
     found = largest_eigenvalues(operator, operator.start(0), operator.size, 0.0, 10**6)
     scale = np.abs(values[0])
     np.testing.assert_allclose(np.sort(found.eigenvalues), np.sort(values), atol=1e-12 * scale)
@@ -107,7 +107,7 @@ def test_a_quadrature_is_exact_for_polynomials(name: str) -> None:
     matrix /= np.abs(matrix).max()
     begin = start(len(matrix), 3)
     vector = begin.signs(begin.chance()).numpy() / np.sqrt(len(matrix))
-    nodes, weights = quadrature(applied(matrix), begin, 6)
+    nodes, weights = lanczos_quadrature(applied(matrix), begin, 6)
     assert len(nodes) == 6
     assert weights.sum() == pytest.approx(1, abs=1e-14)
     for power in range(12):
@@ -118,18 +118,18 @@ def test_a_quadrature_is_exact_for_polynomials(name: str) -> None:
 def test_the_density_of_a_diagonal_operator_is_its_spectrum() -> None:
     spectrum = {-2.0: 10, 0.0: 70, 0.5: 15, 40.0: 5}
     diagonal = np.repeat(list(spectrum), list(spectrum.values()))
-    nodes, weights = quadrature(applied(np.diag(diagonal)), start(100), 40)
+    nodes, weights = lanczos_quadrature(applied(np.diag(diagonal)), start(100), 40)
     np.testing.assert_allclose(nodes, list(spectrum), atol=1e-12)
     np.testing.assert_allclose(weights, np.array([*spectrum.values()]) / 100, atol=1e-12)
 
 
 @pytest.mark.nightly
 def test_curvlinops_and_arpack_find_the_same() -> None:
-    # Of a ResNet alone: the product of curvlinops 3.0.1 with torch 2.13 is 0.2 % off where there is
-    # layer normalization, also by finite differences.
+    # Compare a ResNet only: with layer normalization, the product of curvlinops 3.0.1 with torch
+    # 2.13 is 0.2 % off, as finite differences show too.
     model, _ = mini("resnet")
     images, targets = batch_of((4, 3, 32, 32), 10)
-    operator = of_model(model, images, targets, 0.0)
+    operator = hessian_of_model(model, images, targets, 0.0)
     theirs = HessianLinearOperator(
         model, nn.CrossEntropyLoss(), list(model.parameters()), [(images, targets)]
     ).to_scipy()
@@ -138,7 +138,7 @@ def test_curvlinops_and_arpack_find_the_same() -> None:
     reference = torch.from_numpy(theirs @ vector.numpy())
     assert torch.linalg.vector_norm(operator(vector) - reference) < 1e-5 * reference.norm()
     found = largest_eigenvalues(operator, operator.start(0), 3, 1e-4, 100)
-    # ARPACK with a start of its own, so that nothing is ours.
+    # Start ARPACK from another vector, so that nothing is shared with our run.
     values = eigsh(theirs, k=3, which="LM", tol=1e-5, v0=vector.numpy(), return_eigenvectors=False)
     expected = by_magnitude(values)
     np.testing.assert_allclose(found.eigenvalues, expected, atol=1e-5 * abs(expected[0]))
@@ -147,7 +147,7 @@ def test_curvlinops_and_arpack_find_the_same() -> None:
 def test_single_precision_reaches_the_stated_residual() -> None:
     model, _ = mini("vit")
     images, targets = batch_of((4, 3, 32, 32), 10)
-    operator = of_model(model, images, targets, DECAY)
+    operator = hessian_of_model(model, images, targets, DECAY)
     krylov = lanczos._Krylov(operator, operator.start(0), 20)
     for _ in range(20):
         krylov.step()

@@ -15,8 +15,8 @@ from vitscope.measures.hessian.operator import (
     Curvature,
     Hessian,
     gauss_newton_of_model,
-    of_model,
-    require_deterministic,
+    hessian_of_model,
+    require_deterministic_hessian,
 )
 from vitscope.networks.running.device import WARM_UP
 
@@ -30,7 +30,7 @@ def test_softmax_regression_has_the_hessian_of_the_textbook() -> None:
     torch.manual_seed(0)
     model = nn.Linear(5, 4).double()
     features, targets = torch.randn(30, 5).double(), torch.rand(30, 4).double().softmax(1)
-    operator = of_model(model, features, targets, DECAY)
+    operator = hessian_of_model(model, features, targets, DECAY)
     probability = model(features).softmax(1).detach()
     curvature = torch.diag_embed(probability) - probability[:, :, None] * probability[:, None]
     extended = torch.cat([features, torch.ones(30, 1)], 1)
@@ -47,7 +47,7 @@ def test_softmax_regression_has_the_hessian_of_the_textbook() -> None:
 def test_networks_have_the_exact_hessian(name: str) -> None:
     model, images, targets = tiny(name)
     expected = exact(model, images, targets, DECAY)
-    operator = of_model(model, images, targets, DECAY)
+    operator = hessian_of_model(model, images, targets, DECAY)
     assert operator.size == len(expected) > 100
     scale = np.abs(expected).max()
     np.testing.assert_allclose(matrix_of(operator), expected, atol=1e-13 * scale)
@@ -55,9 +55,9 @@ def test_networks_have_the_exact_hessian(name: str) -> None:
 
 @every_tiny
 def test_recorded_products_are_the_same(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Of all parameters, of the last ones alone, and of the Gauss-Newton part."""
+    """Multiply with all parameters, with the last ones alone, and with the Gauss-Newton part."""
     model, images, targets = tiny(name)
-    whole = of_model(model, images, targets, DECAY)
+    whole = hessian_of_model(model, images, targets, DECAY)
     last = range(len(whole.sizes) // 2, len(whole.sizes))
     for operator in (
         whole,
@@ -74,7 +74,7 @@ def test_recorded_products_are_the_same(monkeypatch: pytest.MonkeyPatch, name: s
 
 
 class Lopsided(torch.autograd.Function):
-    """The identity with a gradient that is none."""
+    """The identity, with a backward pass that does not return its gradient."""
 
     @staticmethod
     def forward(context: Any, values: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ class Lopsided(torch.autograd.Function):
 
 
 class Fused(nn.Module):
-    """A classifier with attention that has no switch."""
+    """A classifier with fused attention that has no switch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,27 +104,29 @@ def test_dropout_that_stays_on_is_refused() -> None:
     images, targets = batch_of((8, 3, 2, 2))
     model = Dropping()
     with pytest.raises(VitscopeError, match=r"another one each time .* dropout .* measured\.$"):
-        require_deterministic(lambda: of_model(model, images, targets, 0.0))
+        require_deterministic_hessian(lambda: hessian_of_model(model, images, targets, 0.0))
 
 
 def test_dropout_of_the_model_is_off() -> None:
     images, targets = batch_of((8, 3, 2, 2))
     model = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(12, 3)).train()
-    require_deterministic(lambda: of_model(model, images, targets, 0.0))
+    require_deterministic_hessian(lambda: hessian_of_model(model, images, targets, 0.0))
 
 
 def test_a_derivative_that_is_none_is_refused() -> None:
     weights = torch.rand(60, generator=torch.Generator().manual_seed(0), requires_grad=True)
     cubes = weights.pow(3)
     with pytest.raises(VitscopeError, match=r"^The Hessian is not symmetric: .* measured\.$"):
-        require_deterministic(lambda: Hessian(Lopsided.apply(cubes).exp().sum(), [weights], [0.0]))
-    require_deterministic(lambda: Hessian(cubes.exp().sum(), [weights], [0.0]))
+        require_deterministic_hessian(
+            lambda: Hessian(Lopsided.apply(cubes).exp().sum(), [weights], [0.0])
+        )
+    require_deterministic_hessian(lambda: Hessian(cubes.exp().sum(), [weights], [0.0]))
 
 
 def test_attention_without_second_derivatives_is_refused() -> None:
     images, targets = batch_of((2, 3, 2, 3))
     with pytest.raises(VitscopeError, match=r"ScaledDotProduct.* has no second derivative"):
-        of_model(Fused(), images, targets, 0.0)
+        hessian_of_model(Fused(), images, targets, 0.0)
 
 
 def test_a_network_that_diverged_is_refused() -> None:
@@ -132,7 +134,7 @@ def test_a_network_that_diverged_is_refused() -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(12, 3))
     nn.init.constant_(model[1].weight, float("nan"))
     with pytest.raises(VitscopeError, match=r"The loss of the Sequential .* is nan: give a check"):
-        of_model(model, images, targets, 0.0)
+        hessian_of_model(model, images, targets, 0.0)
 
 
 def test_curvature_that_is_not_finite_is_refused() -> None:

@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import ttest_ind
 
 from tests.helpers.claims import blocks, count_alone, favoured, published
-from vitscope.measures.landscape.show import curvature_at_middle, nll_spread
+from vitscope.measures.landscape.show import landscape_curvature, nll_spread
 from vitscope.package_data import PUBLISHED_POINTS
 
 
@@ -20,7 +20,7 @@ def surface(
 
 
 def drawn(model: str, *heights: float) -> pd.DataFrame:
-    """Return the landscapes of a model along several pairs of directions, round ones."""
+    """Return a landscape of a model for each of `heights`, along pairs of directions of its own."""
     return pd.concat(
         surface(model, height, height / 2, 5, direction=pair) for pair, height in enumerate(heights)
     )
@@ -33,20 +33,20 @@ EXAMPLES = {"landscape": {"landscape": BOTH, "blocks": blocks("vit", "resnet")}}
 @pytest.mark.parametrize("points", [5, 21])
 def test_the_curvature_of_a_paraboloid_is_known(points):
     grid = surface("vit", 3, 5, points)
-    assert curvature_at_middle(grid) == pytest.approx((2 * 3 + 2 * 5) / 2, rel=1e-9)
+    assert landscape_curvature(grid) == pytest.approx((2 * 3 + 2 * 5) / 2, rel=1e-9)
 
 
 def test_the_curvature_is_that_of_the_loss_and_not_of_the_nll_alone():
     grid = surface("vit", 3, 5)
     grid["loss"] += grid["x"] ** 2 + grid["y"] ** 2
-    assert curvature_at_middle(grid) == pytest.approx(8 + 2, rel=1e-9)
+    assert landscape_curvature(grid) == pytest.approx(8 + 2, rel=1e-9)
 
 
 def test_the_spread_is_taken_on_a_ring():
-    # By hand, with steps of 0.5: four points lie at 0.5 from the middle and four at 0.707, within
-    # the quarter that half a step is.
+    # By hand, with steps of 0.5: four points lie at 0.5 from the middle, and four at 0.707, which
+    # is less than half a step, 0.25, away from 0.5.
     assert nll_spread(surface("vit", 3, 5, 5)) == pytest.approx((3 + 5) * 0.25 - 3 * 0.25)
-    # A paraboloid that is round is as high all along a ring, but for the width of the ring.
+    # A round paraboloid has the same height all along a ring, except for the width of the ring.
     assert nll_spread(surface("vit", 4, 4)) < 4 * (0.55**2 - 0.45**2)
 
 
@@ -85,7 +85,7 @@ def test_pairs_of_directions_are_compared_by_welchs_test(resnet, holds):
     claims = count_alone("landscape", pd.concat([drawn("vit", *vit), drawn("resnet", *resnet)]))
     of_one = surface("vit", 1, 0.5, 5)
     units = {
-        "msa_flattens_loss_at_minimum": curvature_at_middle(of_one),
+        "msa_flattens_loss_at_minimum": landscape_curvature(of_one),
         "msa_flattens_loss": nll_spread(of_one),
     }
     for name, unit in units.items():
@@ -118,12 +118,12 @@ def test_published_values_are_those_of_the_authors_grids(grids, name, alone):
     grid = grids[grids["model"] == name.lower()]
     expected = pd.read_csv(PUBLISHED_POINTS / "fig1a.csv").query(f"model == '{name}'")
     expected = expected.set_index("measure")["value"]
-    assert expected["curvature"] == pytest.approx(curvature_at_middle(grid), rel=2e-6)
+    assert expected["curvature"] == pytest.approx(landscape_curvature(grid), rel=2e-6)
     assert expected["nll_spread"] == pytest.approx(nll_spread(grid), rel=2e-6)
     middle = grid[(grid["x"] == 0) & (grid["y"] == 0)]
     assert expected["accuracy"] == pytest.approx(middle["accuracy"].item(), abs=1e-6)
-    # What the page of claims says of the NLL alone.
-    assert curvature_at_middle(grid.assign(loss=grid["nll"])) == pytest.approx(alone, abs=0.05)
+    # The page of claims states these values for the NLL alone.
+    assert landscape_curvature(grid.assign(loss=grid["nll"])) == pytest.approx(alone, abs=0.05)
 
 
 def test_published_landscapes_by_hand():
@@ -133,9 +133,9 @@ def test_published_landscapes_by_hand():
     values = claims["published_value"].xs("vit", level="model")
     assert values["msa_flattens_loss_at_minimum"] == pytest.approx(64.7698 - 62.2860)
     assert values["msa_flattens_loss"] == pytest.approx(0.973713 - 0.539696)
-    # What is equal is not flatter.
+    # Of two equal landscapes neither is flatter.
     assert not any(favoured(claims))
-    # Of the paper's own models the flatter one is the less accurate.
+    # The flatter one of the paper's own models is the less accurate.
     assert claims["published_verdict"].isna().all()
     value = claims.loc["flatter_is_more_accurate", "published_value"].item()
     assert value == pytest.approx(0.6583 - 0.7238, abs=1e-4)

@@ -29,10 +29,16 @@ from vitscope.measures.landscape.compute import (
     losses_at,
     measure_landscape,
     moving_weights,
-    pick_precision,
+    pick_landscape_precision,
     random_direction,
 )
-from vitscope.measures.landscape.measure import Point, Settings, coordinates, grid, points_of_claims
+from vitscope.measures.landscape.measure import (
+    Point,
+    Settings,
+    coordinates,
+    grid,
+    landscape_points_for_claims,
+)
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import WARM_UP
 from vitscope.networks.running.predictions import predict
@@ -63,7 +69,7 @@ def images(tmp_path: Path) -> Augmented:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Augmented:
-    """Images of 12 pixels, of which as many as no batch divides."""
+    """Return images of 12 values; their number, 37, is not a multiple of any batch size."""
     rng = np.random.default_rng(1)
     targets = rng.dirichlet(np.ones(4), 37)
     return augmented(tmp_path / "small", rng.normal(size=(37, 3, 2, 2)), targets)
@@ -94,14 +100,16 @@ def test_the_grid_is_in_the_order_of_the_authors(grids: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize(("points", "step", "count"), [(11, 0.2, 5 + 20), (21, 0.1, 5 + 28)])
 def test_claims_are_about_the_middle_and_a_ring(points: int, step: float, count: int) -> None:
-    found = points_of_claims(points, 1.0)
+    found = landscape_points_for_claims(points, 1.0)
     assert len(found) == len(set(found)) == count
     steps = np.arange(-(points // 2), points // 2 + 1) * step
     x, y = (each.ravel() for each in np.meshgrid(steps, steps))
     distance = np.hypot(x, y)
     chosen = (distance < 1.01 * step) | (abs(distance - 0.5) < 0.501 * step)
     np.testing.assert_allclose(found, np.column_stack([x, y])[chosen], atol=1e-12)
-    parts = [points_of_claims(points, 1.0, rows) for rows in (range(4), range(4, points))]
+    parts = [
+        landscape_points_for_claims(points, 1.0, rows) for rows in (range(4), range(4, points))
+    ]
     assert [*parts[0], *parts[1]] == found
 
 
@@ -124,7 +132,7 @@ def test_directions_have_the_norms_of_the_weights_by_filter(name: str) -> None:
             continue
         moving += 1
         torch.testing.assert_close(found.norm(dim=0), weights.norm(dim=0), rtol=1e-4, atol=1e-6)
-        # What the authors do with a random tensor leaves this one as it is: it is normalized.
+        # The direction is normalized: the authors' normalization leaves it as it is.
         torch.testing.assert_close(
             normalized_as_the_authors(found, weights), found, rtol=1e-3, atol=1e-6
         )
@@ -136,13 +144,13 @@ def test_the_scale_is_that_of_the_authors(shape: tuple[int, ...]) -> None:
     torch.manual_seed(0)
     weights, other = torch.randn(shape), torch.randn(shape)
     one, two = (random_direction("w", each, SEED, 0) for each in (weights, other))
-    # One draw, scaled to two sets of weights: from either follows the other.
+    # Both are the same draw, so that scaling one to the other's weights gives the other.
     torch.testing.assert_close(normalized_as_the_authors(one, other), two, rtol=1e-5, atol=1e-6)
     assert (one * two >= 0).all()
 
 
 def test_directions_are_gaussian() -> None:
-    # Columns of ones have the norm that a Gaussian column has in the mean: no scale is left.
+    # A column of ones has the mean norm of a Gaussian column, so that the scale is nearly 1.
     found = random_direction("w", torch.ones(2000, 50), SEED, 0).flatten()
     assert kstest(found[::7].numpy(), "norm").pvalue > 0.01
 
@@ -213,7 +221,7 @@ def test_each_pair_of_directions_has_axes_of_its_own() -> None:
 def by_hand(
     model: nn.Module, images: Augmented, x: float, y: float, pair: int = 0
 ) -> dict[str, float]:
-    """The loss of a linear model, all of it in float64 from the weights at the origin."""
+    """Return the loss of a linear model at a point, computed from its weights in float64."""
     weight = model[1].weight.detach()
     axes = (2 * pair, 2 * pair + 1)
     first, second = (
@@ -313,9 +321,10 @@ def test_a_recording_serves_all_points(
     monkeypatch.setattr(Augmented, "rows", lambda *asked: read.append(asked) or rows(*asked))
     found = losses(model, images, points, precision=precision)
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
-    # Of 40 images, batches of 16 and the last one of 8.
+    # At each point, 40 images are two batches of 16 and one of 8.
     assert replays == [2 * 4 - WARM_UP, 4 - WARM_UP]
-    # Images are read once for all points, after one for its size, or for each where they are many.
+    # One read is for the size of an image. Then the batches are read once for all points or, if
+    # they are too large to be kept, at each point.
     assert len(read) == 1 + 3
     monkeypatch.setattr(compute, "KEPT_BYTES", 0)
     losses(model, images, points, precision=precision)
@@ -323,18 +332,18 @@ def test_a_recording_serves_all_points(
 
 
 def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert pick_precision("float32", CPU) == "float32"
-    assert pick_precision("bfloat16", CPU) == "bfloat16"
+    assert pick_landscape_precision("float32", CPU) == "float32"
+    assert pick_landscape_precision("bfloat16", CPU) == "bfloat16"
     for has in FAST_BFLOAT16:
         features = {has: True, "avx2": True}
         monkeypatch.setattr(torch.cpu, "get_capabilities", features.copy, raising=False)
-        assert pick_precision("auto", CPU) == "bfloat16"
+        assert pick_landscape_precision("auto", CPU) == "bfloat16"
     features = {"avx2": True, "amx_bf16": False}
     monkeypatch.setattr(torch.cpu, "get_capabilities", features.copy)
-    assert pick_precision("auto", CPU) == "float32"
-    # A torch that does not know what the processor can do.
+    assert pick_landscape_precision("auto", CPU) == "float32"
+    # Some releases of torch do not know what the processor can do.
     monkeypatch.delattr(torch.cpu, "get_capabilities")
-    assert pick_precision("auto", CPU) == "float32"
+    assert pick_landscape_precision("auto", CPU) == "float32"
 
 
 def test_where_logits_overflow_scores_are_null(small: Augmented, tmp_path: Path) -> None:
@@ -394,13 +403,14 @@ def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: 
     table = pd.concat(parts).sort_values(["direction", "y", "x"], ignore_index=True)
     alone = losses(linear(), small, grid(9, 1.0))
     pd.testing.assert_frame_equal(table[table["direction"] == 0], alone, check_exact=True)
-    # None in the corners.
+    # In the first row of the grid, only the first pair of directions has points.
     assert set(parts[0].query("y == -1")["direction"]) == {0}
     for pair in (1, 2):
         rows = table[table["direction"] == pair]
-        assert [*zip(rows["x"], rows["y"], strict=True)] == points_of_claims(9, 1.0)
+        assert [*zip(rows["x"], rows["y"], strict=True)] == landscape_points_for_claims(9, 1.0)
         expected = [
-            by_hand(linear(), small, x, y, pair)["loss"] for x, y in points_of_claims(9, 1.0)
+            by_hand(linear(), small, x, y, pair)["loss"]
+            for x, y in landscape_points_for_claims(9, 1.0)
         ]
         np.testing.assert_allclose(rows["loss"], expected, rtol=2e-6)
 

@@ -14,10 +14,10 @@ from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.measures.landscape.show import (
     above_minimum,
-    faces_below_cut,
-    grid_points_of,
-    loss_caveats,
+    drawn_landscape_points,
+    landscape_caveats,
     read_landscapes,
+    surface_faces_below_cut,
 )
 
 KINDS = ("landscape", "landscape_contour", "landscape_slices")
@@ -25,7 +25,7 @@ STEPS = np.linspace(-1, 1, 9)
 
 
 def landscape_of(model: str, steepness: float) -> pd.DataFrame:
-    """A bowl that no axis mirrors, so that x and y cannot be confused; x varies fastest."""
+    """Return a bowl that is not symmetric, so that x and y cannot be confused; x varies fastest."""
     y, x = (each.ravel() for each in np.meshgrid(STEPS, STEPS, indexing="ij"))
     nll = 2 + steepness * (x**2 + 0.61 * y**2 + 0.29 * x * y + 0.13 * x**3)
     l2 = 700 + 20 * (x**2 + y**2)
@@ -36,7 +36,7 @@ def landscape_of(model: str, steepness: float) -> pd.DataFrame:
 
 @pytest.fixture
 def table() -> pd.DataFrame:
-    """A flat model, and one whose corners are steep or overflow, in no particular order."""
+    """Return a flat landscape, and one with corners that are steep or overflow, in random order."""
     steep = landscape_of("resnet", 14.7)
     steep.loc[[0, 80], ["loss", "nll"]] = np.inf
     steep.loc[1, ["loss", "nll"]] = np.nan
@@ -54,7 +54,7 @@ def drawn(table):
 
 
 def grid_of(table: pd.DataFrame, model: str) -> np.ndarray:
-    """The heights above the minimum, a row for each y, NaN where they are not finite."""
+    """Return the heights above the minimum, a row for each y; NaN if they are not finite."""
     rows = table[(table["model"] == model) & (table["direction"] == 0)]
     loss = rows.pivot(index="y", columns="x", values="loss").to_numpy()
     loss = np.where(np.isfinite(loss), loss, np.nan)
@@ -62,7 +62,7 @@ def grid_of(table: pd.DataFrame, model: str) -> np.ndarray:
 
 
 def cut_of(table: pd.DataFrame) -> float:
-    """The published rule, in one line: 42 of the paper is 4.4 times the median of its ViT."""
+    """Return the cut by the published rule: the paper cuts at 42, 4.4 times its ViT's median."""
     return 4.4 * min(np.nanmedian(grid_of(table, model)) for model in ("resnet", "vit"))
 
 
@@ -76,7 +76,7 @@ def faces_of(axes):
 
 
 def corners_of(faces) -> list[np.ndarray]:
-    """The corners of each face as they were given, (corners, 3)."""
+    """Return the corners of each face as they were given to matplotlib, (corners, 3)."""
     absent = np.broadcast_to(faces._invalid_vertices, faces._faces.shape[:2])
     return [face[~none] for face, none in zip(faces._faces, absent, strict=True)]
 
@@ -85,7 +85,7 @@ def test_the_cut_follows_from_the_flattest_model(table):
     landscapes = read_landscapes(table, (RESNET, VIT))
     assert landscapes.cut == pytest.approx(cut_of(table))
     assert landscapes.cut > np.nanmax(landscapes.surfaces[1].loss)
-    # It is never above what is there.
+    # The cut is never above the highest loss.
     flat = read_landscapes(table, [VIT])
     assert flat.cut == np.nanmax(flat.surfaces[0].loss)
 
@@ -100,15 +100,15 @@ def test_the_published_grids_are_cut_as_in_the_paper(grids, drawn):
     for axes, model, count in zip(maps_of(figure), ("resnet", "vit"), (368, 400), strict=True):
         below = grid_of(grids, model) <= 42
         whole = below[:-1, :-1] & below[:-1, 1:] & below[1:, :-1] & below[1:, 1:]
-        # The paper leaves the others out; here they are cut.
-        shown = faces_below_cut(above_minimum(grids, Member(model, model, model)), 42)
+        # The paper leaves out faces with a corner above 42; here they are cut.
+        shown = surface_faces_below_cut(above_minimum(grids, Member(model, model, model)), 42)
         squares = [len(each) == 4 and np.ptp(each, axis=0)[:2].min() > 0.099 for each in shown]
         assert sum(squares) == whole.sum() == count
         assert len(corners_of(faces_of(axes))) >= len(shown)
 
 
 def corners_by_hand(heights: np.ndarray, row: int, column: int, cut: float) -> set:
-    """The corners of what of a face is below a cut, and where its edges cross that."""
+    """Return the corners of a face below a cut, and the points at which its edges cross the cut."""
     places = [(row, column), (row, column + 1), (row + 1, column + 1), (row + 1, column)]
     corners = [(STEPS[j], STEPS[i], float(heights[i, j])) for i, j in places]
     found = {corner for corner in corners if corner[2] <= cut}
@@ -123,7 +123,7 @@ def test_faces_are_the_table_and_end_at_the_cut(table):
     cut = cut_of(table)
     for member in (RESNET, VIT):
         heights = grid_of(table, member.model)
-        shown = faces_below_cut(above_minimum(table, member), cut)
+        shown = surface_faces_below_cut(above_minimum(table, member), cut)
         found = [sorted(map(tuple, face)) for face in shown]
         expected = [
             sorted(corners_by_hand(heights, row, column, cut))
@@ -134,7 +134,7 @@ def test_faces_are_the_table_and_end_at_the_cut(table):
         assert len(found) == len(expected)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other)
-        # No shards: the rim is flat, where the loss goes on beyond the cut.
+        # The rim is flat, without shards, where the loss goes on beyond the cut.
         assert max(face[:, 2].max() for face in shown) <= cut * (1 + 1e-12)
 
 
@@ -147,7 +147,7 @@ def test_bands_of_faces_have_the_colour_of_their_loss(drawn, table):
     figure, cut = drawn("landscape"), cut_of(table)
     for axes, member in zip(maps_of(figure), (RESNET, VIT), strict=True):
         shown = corners_of(faces_of(axes))
-        whole = faces_below_cut(above_minimum(table, member), cut)
+        whole = surface_faces_below_cut(above_minimum(table, member), cut)
         assert sum(map(area_of, shown)) == pytest.approx(sum(map(area_of, whole)))
         # However steep a wall is, no band of it has a colour that is far from its loss.
         assert max(np.ptp(each[:, 2]) for each in shown) < cut / 8
@@ -171,7 +171,7 @@ def test_a_landscape_that_the_cut_of_another_leaves_nearly_empty_says_so(drawn, 
     steep = steep.assign(loss=1e4 * (steep["loss"] - steep["loss"].min()))
     both = pd.concat([steep, table[table["model"] == "vit"]])
     resnet, vit = maps_of(drawn(kind, table=both))
-    # All but the trained weights, of 81 points.
+    # All of the 81 points are cut, except for the trained weights.
     assert resnet.get_title() == "ResNet-50\n99 % of points cut"
     assert vit.get_title() == "ViT-Ti"
 
@@ -192,13 +192,13 @@ def test_contours_end_at_the_cut(drawn, table):
     polygons = [polygon for path in bands.get_paths() for polygon in path.to_polygons()]
     half = (STEPS[1] - STEPS[0]) / 2
     for row, column in np.ndindex(8, 8):
-        # Off the middle of a face, which a contour line may cross.
+        # Take a point beside the middle of the face, since a contour line may cross the middle.
         middle = (STEPS[column] + 0.9 * half, STEPS[row] + 1.07 * half)
         inside = sum(Outline(polygon).contains_point(middle) for polygon in polygons) % 2
         face = heights[row : row + 2, column : column + 2]
         if (face <= cut).all() or not (face <= cut).any():
             assert inside == (face <= cut).all()
-    # The outline crosses edges of faces where the loss is that of the cut, and follows no stairs.
+    # The outline crosses edges of faces where the loss equals the cut: it does not follow stairs.
     x, y = np.concatenate(polygons).T
     on_row = np.isclose(y[:, None], STEPS).any(axis=1) & (np.abs(x) < 1) & (np.abs(y) < 1)
     between = on_row & ~np.isclose(x[:, None], STEPS).any(axis=1)
@@ -243,14 +243,14 @@ def test_the_figure_says_if_its_loss_is_not_that_of_training(drawn, table, kind)
     figure = drawn(kind, table=table.assign(weight_decay=0.0, clean=True))
     assert figure.get_suptitle() == BOTH
     one = (
-        loss_caveats(table.assign(weight_decay=0.0), [VIT]),
-        loss_caveats(table.assign(clean=True), [VIT]),
+        landscape_caveats(table.assign(weight_decay=0.0), [VIT]),
+        landscape_caveats(table.assign(clean=True), [VIT]),
     )
     assert f"{one[0]} and {one[1].removeprefix('Not the loss of training: ')}" == BOTH
 
 
 def test_tables_that_cannot_be_drawn_are_refused(table):
     with pytest.raises(VitscopeError, match="has 80 points of the model 'vit'"):
-        grid_points_of(table[table["model"] == "vit"].iloc[1:], VIT)
+        drawn_landscape_points(table[table["model"] == "vit"].iloc[1:], VIT)
     with pytest.raises(VitscopeError, match=r"loss of ViT-Ti is finite nowhere .* lower analysis"):
-        grid_points_of(table.assign(loss=np.inf), VIT)
+        drawn_landscape_points(table.assign(loss=np.inf), VIT)

@@ -24,7 +24,7 @@ from vitscope.studies.loading import load_study
 
 DECAY, SEED, IMAGES = 0.3, 5, 16
 HOW: dict[str, Any] = {"points": 5, "radius": 0.5, "seed": SEED, "steps": 20}
-# Those that a model was trained on, of 30, and then those that are drawn of them.
+# How the model's training images are drawn from 30, and the measured images from these.
 SEEN = {"images": 20, "seed": 1}
 DRAWING = {"seed": 3, "recipe": SEEN, "mean": CENTER, "std": SPREAD}
 
@@ -56,7 +56,7 @@ def measured(given: OnLoss, table: pd.DataFrame, request: pytest.FixtureRequest)
     if not clean:
         return *given.images.rows(8 * batch, 8 * batch + 8), *by_l2
     assert given.drawn_from
-    # Clean images are chosen twice.
+    # Clean images are drawn from the training images, which are drawn from the split.
     chosen = select(30, SEEN["images"], SEEN["seed"])[select(20, IMAGES, 3)][8 * batch :][:8]
     labels = torch.tensor(given.drawn_from.labels[chosen])
     images = given.drawn_from.normalize(chosen, CENTER, SPREAD)

@@ -23,7 +23,7 @@ def test_four_losses():
     shown = product(("ViT-Ti", "Swin-Ti"), ("augmented", "clean"))
     titles = [f"{label}\non {what} images" for label, what in shown]
     assert [axes.get_title() for axes in upper] == titles
-    # With L2 first, and the mean of two batches.
+    # The line with L2 comes first; lines are means of two batches.
     changes = [line.get_ydata()[0] for axes in upper for line in axes.lines]
     assert changes == [
         (4 * pair + 2 * l2 + 1.5) * 0.25 for pair in range(4) for l2 in (True, False)

@@ -58,7 +58,7 @@ def test_snapshots_are_where_names_and_the_recipe_say() -> None:
     names = ("init", "warmup", "epoch_5", "epoch_12", "of_mine", "epoch_x")
     models = {"vit": replace(vit, snapshots={name: {} for name in names})}
     part = registry.declared("learning_curves").measuring
-    # The warm-up of the model's own recipe has two epochs, that of the study one.
+    # The model's own recipe has two epochs of warm-up, the recipe of the study has one.
     known = {"init": 0, "warmup": 2, "epoch_5": 5, "epoch_12": 12}
     assert part(replace(MINI, models=models), "vit", 0) == {"snapshots": known}
     del known["warmup"]
@@ -99,7 +99,7 @@ def test_snapshots_give_the_trajectory_of_their_parameters(tmp_path: Path) -> No
     assert table["order"].tolist() == [0, 1, 2, 3]
     assert table["ends_warmup"].tolist() == [False, True, False, False]
     assert set(table["source"]) == {"snapshots"}
-    # What training does not move by gradients makes no difference.
+    # Tensors that no gradient moves in training make no difference.
     moments["warm"]["norm.mean"] += 100
     again = trajectory_of_snapshots(written(tmp_path, moments), trained, "warm")
     pd.testing.assert_frame_equal(again, table)

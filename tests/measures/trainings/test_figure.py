@@ -16,7 +16,7 @@ def drawn(kind, members, *of_models):
 
 
 def training(model: str, epochs: int, whole: bool = True) -> pd.DataFrame:
-    """Return the curves of a training, some of which were not recorded unless it is whole."""
+    """Return the curves of a training; unless it is `whole`, some curves were not recorded."""
     share = np.arange(epochs + 1) / epochs
     curves = pd.DataFrame({"epoch": range(epochs + 1), "loss": 4.5 - 3 * share})
     curves["training_accuracy"] = 0.4 * share if whole else np.nan

@@ -1,6 +1,6 @@
 """Noise of one frequency, and what it costs in accuracy: Fig. 2b of the paper.
 
-Noise is drawn and filtered by numpy, even if the model runs on another device, so that every model
+Numpy draws and filters the noise on the CPU, even if the model runs on a GPU, so that every model
 gets the same noise.
 """
 
@@ -13,7 +13,7 @@ import pandas as pd
 
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
-from vitscope.measures.disturbed.measure import ring_sides
+from vitscope.measures.disturbed.measure import noise_ring_sides
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import accuracy_changes
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 def noise_ring(frequency: float, width: float, size: ImageSize) -> Array:
-    """Return which components lie in the ring, (height, width), with frequency 0 in the centre.
+    """Return a mask (height, width) of the components in the ring, with frequency 0 in the centre.
 
     The ring lies between two squares of even sides, which reach one component further to negative
     frequencies than to positive ones. For images that are not square, both squares are rectangles
-    of the same proportion.
+    with the proportions of the image, up to rounding.
     """
     across = height_and_width(size)
-    outer, inner = zip(*(ring_sides(frequency, width, each) for each in across), strict=True)
-    return _central_rectangle(outer, across) & ~_central_rectangle(inner, across)
+    outer, inner = zip(*(noise_ring_sides(frequency, width, each) for each in across), strict=True)
+    return _rectangle_of_frequencies(outer, across) & ~_rectangle_of_frequencies(inner, across)
 
 
-def _central_rectangle(lengths: tuple[int, ...], size: tuple[int, int]) -> Array:
+def _rectangle_of_frequencies(lengths: tuple[int, ...], size: tuple[int, int]) -> Array:
     inside = np.zeros(size, bool)
     rows, columns = (
         slice((whole - length) // 2, (whole + length) // 2)
@@ -45,19 +45,18 @@ def _central_rectangle(lengths: tuple[int, ...], size: tuple[int, int]) -> Array
     return inside
 
 
-def half_plane(mask: Array) -> Array:
-    """Return the factors for the components of a real transform that have the effect of a mask.
+def noise_filter(mask: Array) -> Array:
+    """Convert a mask of the whole Fourier plane to factors for the components of `rfft2`.
 
-    `mask` covers the whole plane, with frequency 0 in the centre. If it is not symmetric, it makes
-    a real image complex; the real part is what the mean of the mask and of its mirror image lets
-    through.
+    `mask` has frequency 0 in the centre. If it is not symmetric, a masked real image is complex;
+    its real part is what the mean of the mask and its mirror image lets through.
     """
     kept = np.fft.ifftshift(mask).astype(np.float32)
     mirrored = np.roll(kept[::-1, ::-1], 1, axis=(0, 1))
     return ((kept + mirrored) / 2)[:, : mask.shape[1] // 2 + 1]
 
 
-def random_signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int = 3) -> Array:
+def random_noise_signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int = 3) -> Array:
     """Draw 1 or -1 with equal probability, as float32 (N, channels, height, width)."""
     shape = (channels, *height_and_width(size))
     count = prod(shape)
@@ -71,7 +70,7 @@ def random_signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int 
 
 
 def filter_images(images: Array, factors: Iterable[Array]) -> Iterator[Array]:
-    """Yield real images, or noise, after each filter; `factors` are those of `half_plane`."""
+    """Yield real images, or noise, filtered by each of `factors`, which `noise_filter` returns."""
     spectrum = np.fft.rfft2(images)
     for factor in factors:
         yield np.fft.irfft2(spectrum * factor, s=images.shape[-2:])
@@ -83,11 +82,11 @@ def noise_disturbance(noise: Given) -> Disturb:
     def add_noise(images: "Tensor", rows: Sequence[int]) -> Iterator[Iterator["Tensor"]]:
         channels, size = images.shape[1], images.shape[2:]
         factors = [
-            noise["eps"] * half_plane(noise_ring(frequency, noise["width"], size))
+            noise["eps"] * noise_filter(noise_ring(frequency, noise["width"], size))
             for frequency in noise["frequencies"]
         ]
         for seed in range(noise["seeds"]):
-            drawn = filter_images(random_signs(seed, rows, size, channels), factors)
+            drawn = filter_images(random_noise_signs(seed, rows, size, channels), factors)
             yield (images + images.new_tensor(filtered) for filtered in drawn)
 
     return add_noise
@@ -96,7 +95,11 @@ def noise_disturbance(noise: Given) -> Disturb:
 def noise_table(
     model: str, clean: Array, shares: Array, noise: Given, size: ImageSize, bootstrap: Given
 ) -> pd.DataFrame:
-    """Return the table of one model from the results of `shares_found`, for images of a `size`."""
+    """Build a model's table `frequency_noise` from what `shares_found` returns.
+
+    `clean` is (N,), and `shares` (N, K) has a column for each frequency. The images have the size
+    `size`.
+    """
     frequencies, width = noise["frequencies"], noise["width"]
     table = pd.DataFrame(
         {

@@ -5,29 +5,30 @@ The table `frequency_noise`: one row per model and frequency.
 The noise is drawn for every image, channel and draw: random signs times `eps`, filtered to the
 Fourier components in the ring; the real part is added to the normalized image. The ring lies
 between two squares around frequency 0, with sides of `2 * int((frequency ± width) * image_size /
-2)` components, at least none and at most the whole plane. By definition they reach one component
-further to negative frequencies than to positive ones. Settings count as exact decimals, so that
-rounding moves no border. Images need an even size, and every ring a component; otherwise the study
-is refused when it is read. For images that are not square, both squares are rectangles, a frequency
-is in units of pi along each side, and `image_size` is the height.
+2)` components, clipped to between 0 and `image_size`. By this definition the squares reach one
+component further to negative frequencies than to positive ones. Settings count as exact decimals,
+so that rounding moves no border. Images need an even size, and every ring at least one component;
+otherwise the study is refused when it is read. For images that are not square, both squares are
+rectangles, a frequency is in units of pi along each side, and `image_size` is the height.
 
 The signs depend only on the number of the draw and the row of the image in its split: all models
-and frequencies get the same. In `accuracy` and in the interval, an image counts with the share of
-its draws that are classified correctly; the interval is for the difference to the same image
-without noise, and null for a single image.
+and frequencies get the same signs. In `accuracy` and in the interval, an image counts with the
+share of its draws that are classified correctly; the interval is for the difference from the same
+images without noise, and null for a single image.
 
-The table `occlusion`: one row per model and disturbance, and one for images as they are.
+The table `occlusion`: one row per model and disturbance, and one per model for images as they are.
 
 Each image is cut into a grid of equal patches. Some of the patches become black, which is zero
 before normalization; or all patches are put in a random order. The draws depend only on a seed, on
 the number of the draw and on the row of the image in its split: all models whose images are cut
-into the same grid get the same. In one draw, a larger share has all patches of a smaller share, and
-others. The number of patches in a share is rounded down.
+into the same grid get the same draws. Within a draw, the patches that are dropped for a larger
+share include all patches that are dropped for a smaller one. The number of patches in a share is
+rounded down.
 
-`mean_kept` tells how much of its accuracy a model keeps: the mean accuracy over all shares that are
-dropped, or over all grids that are shuffled, divided by the accuracy on the images as they are. It
-is null if this accuracy is 0; its interval is null if this accuracy is 0 in a resample of the
-images.
+`mean_kept` is the share of its accuracy that a model keeps: the mean accuracy over all shares that
+are dropped, or over all grids that are shuffled, divided by the accuracy on the images as they are.
+If the accuracy on the images as they are is 0, `mean_kept` is null; if it is 0 in a resample of the
+images, the interval is null.
 """
 
 from collections.abc import Sequence
@@ -53,8 +54,11 @@ from vitscope.measures.measure import (
 from vitscope.settings.section import setting
 
 
-def ring_sides(frequency: float, width: float, size: int) -> tuple[int, int]:
-    """Return the sides of a ring's outer and inner square; settings count as exact decimals."""
+def noise_ring_sides(frequency: float, width: float, size: int) -> tuple[int, int]:
+    """Return the sides, in components, of a ring's outer and inner square.
+
+    `frequency` and `width` count as exact decimals.
+    """
     if size % 2:
         raise VitscopeError(
             f"analysis.frequency_noise: a ring of frequencies needs images of an even size and "
@@ -63,7 +67,7 @@ def ring_sides(frequency: float, width: float, size: int) -> tuple[int, int]:
     middle, half = Fraction(str(frequency)), Fraction(str(width))
     outer, inner = _square_side(middle + half, size), _square_side(middle - half, size)
     if outer == inner:
-        # A width of one step of the plane is enough at every frequency, 0 included.
+        # A width of one step between components is enough at every frequency, 0 included.
         enough = -(-20_000 // size) / 10_000
         raise VitscopeError(
             f"analysis.frequency_noise: the ring at {frequency:g} pi with a width of {width:g} pi "
@@ -74,7 +78,7 @@ def ring_sides(frequency: float, width: float, size: int) -> tuple[int, int]:
 
 
 def _square_side(border: Fraction, size: int) -> int:
-    """Return the side of the square within a border, at least 0 and at most the whole plane."""
+    """Return the side, in components, of the square within a border, clipped to 0 and `size`."""
     return min(max(2 * int(border * size / 2), 0), size)
 
 
@@ -128,7 +132,7 @@ def refuse_frequencies(case: Case) -> None:
     across = height_and_width(case.study.dataset_of(case.model).image_size)
     for frequency, size in product(case.settings.frequencies, across):
         with case.naming():
-            ring_sides(frequency, case.settings.width, size)
+            noise_ring_sides(frequency, case.settings.width, size)
 
 
 FREQUENCY_NOISE = Measure(
@@ -152,13 +156,19 @@ FREQUENCY_NOISE = Measure(
 FINEST = 14
 
 
-def grid_of(grid: int | None, size: ImageSize) -> int:
-    """Return the number of patches along a side; by default the largest that fits, up to 14."""
-    return grids_of(None if grid is None else [grid], size)[-1]
+def occlusion_grid(grid: int | None, size: ImageSize) -> int:
+    """Return `grid`, the number of patches along a side; for None, the largest that fits, up to 14.
+
+    Refuse a grid whose equal patches do not fill the images.
+    """
+    return occlusion_grids(None if grid is None else [grid], size)[-1]
 
 
-def grids_of(grids: Sequence[int] | None, size: ImageSize) -> Sequence[int]:
-    """Return `grids` if equal patches fill the images; by default all that fit, up to 14."""
+def occlusion_grids(grids: Sequence[int] | None, size: ImageSize) -> Sequence[int]:
+    """Return `grids`, numbers of patches along a side; for None, all that fit, up to 14.
+
+    Refuse a grid whose equal patches do not fill the images.
+    """
     height, width = height_and_width(size)
     side = gcd(height, width)
     fitting = [grid for grid in range(2, side + 1) if side % grid == 0]
@@ -200,7 +210,7 @@ OCCLUSION_TABLE = Table(
 
 @dataclass(frozen=True)
 class OcclusionSettings:
-    """Patches of images that are dropped or shuffled."""
+    """Dropped or shuffled patches of images."""
 
     images: int | None = setting(
         None, "How many images of the split are classified; null for all.", minimum=1
@@ -233,15 +243,15 @@ class OcclusionSettings:
 def count_changes(case: Case) -> int:
     """Count passes of the images: one without changes, and one for each draw of each change."""
     settings: OcclusionSettings = case.settings
-    grids = grids_of(settings.shuffled_grids, case.study.dataset_of(case.model).image_size)
+    grids = occlusion_grids(settings.shuffled_grids, case.study.dataset_of(case.model).image_size)
     return 1 + (len(settings.shares) + len(grids)) * settings.draws
 
 
 def refuse_grids(case: Case) -> None:
     size = case.study.dataset_of(case.model).image_size
     with case.naming():
-        grid_of(case.settings.grid, size)
-        grids_of(case.settings.shuffled_grids, size)
+        occlusion_grid(case.settings.grid, size)
+        occlusion_grids(case.settings.shuffled_grids, size)
 
 
 OCCLUSION = Measure(

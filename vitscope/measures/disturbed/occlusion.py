@@ -11,7 +11,7 @@ from torch import Tensor
 from vitscope.data.split import normalize
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
-from vitscope.measures.disturbed.measure import count_dropped, grid_of, grids_of
+from vitscope.measures.disturbed.measure import count_dropped, occlusion_grid, occlusion_grids
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import ratio, spread, spread_of
@@ -19,7 +19,7 @@ from vitscope.measures.scores import Disturb, classify_disturbed
 
 
 def patch_orders(seed: int, rows: Sequence[int], draw: int, patches: int) -> Array:
-    """Return the patches of each image in random order, (N, patches).
+    """Return the indices of the patches of each image in a random order, (N, patches).
 
     The order for an image depends only on the seed, the draw, the number of patches and the row of
     the image in the split.
@@ -44,7 +44,7 @@ def drop_patches(images: Tensor, order: Array, dropped: int, grid: int, black: T
 
 
 def shuffle_patches(images: Tensor, order: Array, grid: int) -> Tensor:
-    """Return images whose patches are put in the given order, row by row."""
+    """Return images with the patches in the given order; places are numbered row by row."""
     whole, patches = "n c (down h) (across w)", "n (down across) c h w"
     cut = rearrange(images, f"{whole} -> {patches}", down=grid, across=grid)
     first = torch.arange(len(images), device=images.device)[:, None]
@@ -53,20 +53,24 @@ def shuffle_patches(images: Tensor, order: Array, grid: int) -> Tensor:
 
 
 class Change(NamedTuple):
-    """A change of patches: `none`, `dropped` (`dropped` patches) or `shuffled` (all patches)."""
+    """Describes what is done to the patches of an image.
+
+    `change` is "none", "dropped" or "shuffled". `grid` is the number of patches along a side.
+    `dropped` is the number of patches to drop; a shuffle moves all patches.
+    """
 
     change: str
     grid: int
     dropped: int
 
 
-def list_changes(
+def list_patch_changes(
     grid: int | None, shares: Sequence[float], shuffled_grids: Sequence[int] | None, size: ImageSize
 ) -> list[Change]:
-    """Return all changes for images of this size: first those that drop patches, then shuffles."""
-    cut = grid_of(grid, size)
+    """Return all changes for images of a size: dropped shares, then shuffled grids."""
+    cut = occlusion_grid(grid, size)
     dropped = [Change("dropped", cut, count_dropped(share, cut)) for share in sorted(shares)]
-    shuffled = sorted(grids_of(shuffled_grids, size))
+    shuffled = sorted(occlusion_grids(shuffled_grids, size))
     return [*dropped, *(Change("shuffled", each, 0) for each in shuffled)]
 
 
@@ -96,7 +100,10 @@ def occlusion_table(
     draws: int,
     bootstrap: Given,
 ) -> pd.DataFrame:
-    """Return the table of a model from the results of `shares_found`, (N,) and (N, K)."""
+    """Build a model's table `occlusion` from what `shares_found` returns.
+
+    `clean` is (N,), and `shares` (N, K) has a column for each of `changes`.
+    """
     table = pd.DataFrame([Change("none", 1, 0), *changes])
     found = np.column_stack([clean, shares]).astype(np.float64)
     ends = spread(found, **bootstrap)
@@ -118,9 +125,10 @@ def occlusion_table(
 
 
 def mean_kept(clean: Array, disturbed: Array, resamples: int, seed: int) -> dict[str, Any]:
-    """Return the mean accuracy over changes, divided by that without changes, and its interval.
+    """Return the mean accuracy with changes, divided by the accuracy without, and its interval.
 
-    The ratio is NaN if the accuracy without changes is 0, the interval if it is 0 in a resample.
+    The ratio is NaN if the accuracy without changes is 0. The interval is NaN if this accuracy is 0
+    in a resample.
     """
     both = np.column_stack([clean, disturbed.mean(axis=1)])
     ends = spread_of(_ratios_kept, both, resamples, seed).columns("mean_kept", "kept")
@@ -136,7 +144,7 @@ def measure_occlusion(
     given: OnModel, chosen: Given, cut: Given, drawn: Given, bootstrap: Given
 ) -> pd.DataFrame:
     settings = given.settings
-    changes = list_changes(**cut, size=settings["image_size"])
+    changes = list_patch_changes(**cut, size=settings["image_size"])
     channels = given.images.shape[0]
     black = normalize(np.zeros((channels, 1, 1), np.uint8), settings["mean"], settings["std"])
     found = classify_disturbed(given, chosen, patch_disturbance(changes, drawn, black))

@@ -28,16 +28,16 @@ from vitscope.drawing.panels import Panels, make_panels, page_width
 from vitscope.files.arrays import Array
 from vitscope.measures.disturbed.frequency_noise import (
     filter_images,
-    half_plane,
+    noise_filter,
     noise_ring,
-    random_signs,
+    random_noise_signs,
 )
 
 _LABEL = "Δ accuracy (pp)"
 
 _HEIGHT = 2.75  # inches: a figure with pictures above its axes
 _LOW = 2.4  # inches: a figure without pictures
-# If labels have this many characters in all, their legend needs a figure of the page's width.
+# If the labels have this many characters or more in all, the legend needs the page's full width.
 _MANY = 25
 _PICTURE = 15.5  # points: the side of a picture
 _GAP = 2.5  # points: between two pictures
@@ -64,10 +64,13 @@ def _frequencies_apart(frequencies: Sequence[float], gap: float) -> list[float]:
     return chosen
 
 
-def _ring_and_noise(frequency: float, width: float, size: int) -> tuple[Array, Array]:
-    """Return the ring in the Fourier plane and a corner of the noise of one draw, from 0 to 1."""
+def _ring_and_noise_pictures(frequency: float, width: float, size: int) -> tuple[Array, Array]:
+    """Return two pictures: the ring in the Fourier plane, and a corner of one draw of the noise.
+
+    Both have values from 0 to 1.
+    """
     mask = noise_ring(frequency, width, size)
-    (noise,) = filter_images(random_signs(0, [0], size), [half_plane(mask)])
+    (noise,) = filter_images(random_noise_signs(0, [0], size), [noise_filter(mask)])
     corner = noise[0, 0, :_NOISE_PIXELS, :_NOISE_PIXELS]
     return mask.astype(float), 0.5 + 0.5 * corner / np.abs(corner).max()
 
@@ -87,7 +90,7 @@ def _draw_noise_pictures(axes: Axes, points: pd.DataFrame, shown: Sequence[float
             va="center",
         )
     for frequency in shown:
-        pictures = _ring_and_noise(frequency, width, size)
+        pictures = _ring_and_noise_pictures(frequency, width, size)
         for picture, offset in zip(pictures, offsets.values(), strict=True):
             image = OffsetImage(picture, zoom=_PICTURE / len(picture), **_GRAY)
             axes.add_artist(
@@ -104,7 +107,7 @@ def _draw_noise_pictures(axes: Axes, points: pd.DataFrame, shown: Sequence[float
             )
 
 
-def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
+def _draw_noise_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
     frequencies = points["frequency"].tolist()
     span = frequencies[-1] - frequencies[0] or 1
     axes.set_xlim(frequencies[0] - _MARGIN * span, frequencies[-1] + _MARGIN * span)
@@ -135,7 +138,7 @@ def plot_frequency_noise(table: pd.DataFrame, members: Members, published: AllPu
             label = published_label(published.values(), others="other models")
             panels.legend.add_line(label, style, look)
     share_zero({axes, back}, lambda above: max(0.04, 1.06 * above))
-    _draw_frequencies(axes, panel.rows, panels.figure.get_figwidth())
+    _draw_noise_frequencies(axes, panel.rows, panels.figure.get_figwidth())
     return panels.finish("Frequency of the noise", _LABEL)
 
 
@@ -146,8 +149,12 @@ _WHY = (
 _MIDDLE = 0.5
 
 
-def _smaller_loss(ours: Points, theirs: Points, sign: int) -> Array:
-    """Return how much less the first model loses above the middle, or how much more below it."""
+def _smaller_loss_from_noise(ours: Points, theirs: Points, sign: int) -> Array:
+    """Return how much less accuracy the first model loses than the second, at each frequency.
+
+    With a `sign` of 1, return this for frequencies above `_MIDDLE`; with -1, return for frequencies
+    below it how much more the first model loses.
+    """
     both, at_ours, at_theirs = np.intersect1d(
         ours["frequency"][0], theirs["frequency"][0], return_indices=True
     )
@@ -155,14 +162,14 @@ def _smaller_loss(ours: Points, theirs: Points, sign: int) -> Array:
     return sign * (first - second)[:, sign * (both - _MIDDLE) > 0]
 
 
-def _loss_at_frequencies(sign: int) -> Statistic:
+def _loss_at_noise_frequencies(sign: int) -> Statistic:
     less, beyond = ("less", "above") if sign > 0 else ("more", "below")
     rule = (
         f"A frequency of the noise {beyond} {_MIDDLE} pi is in favour if the accuracy of the first "
         f"model falls by {less} than the accuracy of the convolutional model."
     )
     measure = f"share of frequencies {beyond} {_MIDDLE} pi"
-    return share(measure, rule, lambda ours, theirs: _smaller_loss(ours, theirs, sign))
+    return share(measure, rule, lambda ours, theirs: _smaller_loss_from_noise(ours, theirs, sign))
 
 
 CLAIMS_FREQUENCY_NOISE = Evidence(
@@ -174,12 +181,12 @@ CLAIMS_FREQUENCY_NOISE = Evidence(
         (
             "msa_withstands_high_frequency_noise",
             "MSAs withstand noise of high frequency better than Convs do",
-            _loss_at_frequencies(1),
+            _loss_at_noise_frequencies(1),
         ),
         (
             "conv_withstands_low_frequency_noise",
             "Convs withstand noise of low frequency better than MSAs do",
-            _loss_at_frequencies(-1),
+            _loss_at_noise_frequencies(-1),
         ),
     ),
     lambda rows, _: rows.sort_values("frequency", ignore_index=True),
@@ -187,7 +194,7 @@ CLAIMS_FREQUENCY_NOISE = Evidence(
 )
 
 
-def _draw_accuracy(
+def _draw_disturbed_accuracy(
     table: pd.DataFrame, members: Members, change: str, across: str
 ) -> tuple[Panels, Axes]:
     panels = make_panels(1)
@@ -209,7 +216,7 @@ def plot_occlusion(
 ) -> Figure:
     """Draw the accuracy by the share of the patches that are dropped."""
     table = table.assign(percent=100 * table["share"])
-    panels, axes = _draw_accuracy(table, members, "dropped", "percent")
+    panels, axes = _draw_disturbed_accuracy(table, members, "dropped", "percent")
     colors = {m.model: look.color for m, look in zip(members, looks_of(members), strict=True)}
     for (model, theirs), marker in zip((published or {}).items(), cycle(_MARKERS), strict=False):
         style = Look(colors.get(model, GRAY), marker).hollow | DOTTED
@@ -222,7 +229,7 @@ def plot_occlusion(
 
 def plot_shuffling(table: pd.DataFrame, members: Members) -> Figure:
     """Draw the accuracy by the grid whose patches are shuffled."""
-    panels, axes = _draw_accuracy(table, members, "shuffled", "grid")
+    panels, axes = _draw_disturbed_accuracy(table, members, "shuffled", "grid")
     axes.set_xscale("log")
     grids = sorted({*table.loc[table["change"] != "dropped", "grid"]})
     axes.set_xticks(grids, [f"{grid}×{grid}" for grid in grids])
@@ -231,7 +238,7 @@ def plot_shuffling(table: pd.DataFrame, members: Members) -> Figure:
     return panels.finish("Grid of patches that are shuffled", "Accuracy (%)")
 
 
-def _patch_evidence(
+def _evidence_on_disturbed_patches(
     kind: str, change: str, what: str, found: str, views: str, **more: Any
 ) -> Evidence:
     why = (
@@ -245,16 +252,16 @@ def _patch_evidence(
     return Evidence("occlusion", claims, value_in_row("mean_kept", "change", change), **more)
 
 
-CLAIMS_OCCLUSION = _patch_evidence(
+CLAIMS_OCCLUSION = _evidence_on_disturbed_patches(
     "occlusion",
     "dropped",
     "occlusion",
     found="withstand occlusion better than CNNs",
     views="shares of patches that are dropped",
-    # A curve published for a few shares does not give the mean over all.
+    # Use no published values: a curve of a few shares does not give the mean over all shares.
     published=lambda _: pd.DataFrame(columns=["measure", "value"]),
 )
-CLAIMS_SHUFFLING = _patch_evidence(
+CLAIMS_SHUFFLING = _evidence_on_disturbed_patches(
     "shuffling",
     "shuffled",
     "shuffling of patches",

@@ -11,7 +11,7 @@ from vitscope.measures.slices import measure_slices
 
 
 def spatial_variance(maps: Any) -> Any:
-    """Return the unbiased variance over space of (N, C, H, W), averaged over channels: (N,)."""
+    """Return the unbiased variance over space of `maps` (N, C, H, W), mean over channels: (N,)."""
     if not isinstance(maps, np.ndarray):
         return maps.float().var((2, 3)).double().mean(1)
     images, channels, height, width = maps.shape
@@ -30,10 +30,10 @@ def measure_feature_variance(given: OnLatents) -> pd.DataFrame:
 
 
 def variance_and_means(maps: Array) -> Array:
-    """Return the variance over space and the channel means of each image of (N, C, H, W).
+    """Return the variance over space and the channel means of each image of `maps` (N, C, H, W).
 
     The variance is the biased one over all positions, averaged over channels. It is the first
-    column of the result, (N, 1 + C).
+    column of the result (N, 1 + C); the means are the other columns.
     """
     images, channels, height, width = maps.shape
     flat = maps.reshape(images, channels, height * width)
@@ -62,10 +62,12 @@ def _variance_within_and_total(means: Array) -> tuple[Array, Array]:
     return within, within + square - (channels**2).mean(axis=1)
 
 
-def spatial_share_of(within: Array, means: Array, resamples: int, seed: int) -> dict[str, float]:
-    """Return the table values of a cut point.
+def spatial_variance_share(
+    within: Array, means: Array, resamples: int, seed: int
+) -> dict[str, float]:
+    """Return what the table `spatial_share` has in the row of a cut point.
 
-    `within` has the variance within each image, (N,), and `means` its channel means, (N, C).
+    `within` (N,) is the variance within each image, and `means` (N, C) are its channel means.
     """
     # Subtract the means over images, so that squares are not much larger than the variance.
     about = means - means.mean(axis=0)
@@ -88,7 +90,7 @@ def merge_spatial_share(parts: Parts, resamples: int, seed: int) -> pd.DataFrame
     found = [
         {"index": index}
         | (
-            spatial_share_of(
+            spatial_variance_share(
                 each["within"].to_numpy(), np.stack(each["means"].to_list()), resamples, seed
             )
             if index in several

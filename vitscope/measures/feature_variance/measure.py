@@ -1,6 +1,6 @@
 """Feature map variance: over space, then its mean over channels and images.
 
-The table `feature_variance`: one row per model and cut point, of all models that figures show.
+The table `feature_variance`: one row per model and cut point, for all models that figures show.
 
 Figures are drawn from the same rows, one file per model, in
 `results/{study}/feature_variance/{model}.parquet`.
@@ -15,9 +15,9 @@ The table `spatial_share`: one row per model and cut point.
 
 The variance of a channel over the positions of all images is the sum of two terms: the mean over
 images of its variance within an image, and the variance over images of its mean. This is exact for
-biased variances. Both terms are averaged over channels; the share is the first over the sum. A
-block that multiplies the feature map changes the variance but not the share. The share is null for
-maps with one position, and where nothing varies.
+biased variances. Both terms are averaged over channels; the share is the first divided by the sum.
+A block that multiplies the feature map by a number changes the variance but not the share. The
+share is null for maps with one position, and where nothing varies.
 
 A part has one row per cut point and image of a shard. The parts of 10,000 images at 20 cut points
 with 400 channels take 640 MB before compression.

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from vitscope.claims.claim import (
     AVERAGED,
@@ -24,7 +24,7 @@ from vitscope.claims.claim import (
 )
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import HALF, Found, falls, falls_more, lower_at_cut_points, rises
-from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent
+from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent, label_decades
 from vitscope.drawing.charts import Chart, Rows, Steps, Theirs
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import Legend
@@ -113,7 +113,7 @@ _VERBS = {"msa": "msa_reduces", "mlp": "mlp_increases", "conv": "conv_increases"
 
 
 class _Shares(NamedTuple):
-    """Describes a row of panels: the shares of blocks that change one value as claims say.
+    """Describes a row of panels: the shares of blocks that change a value as claimed.
 
     The claims in `evidence` have names like `msa_reduces_{value}`, one for each kind of blocks.
     """
@@ -126,8 +126,8 @@ class _Shares(NamedTuple):
 _OF_VARIANCE = _Shares("Blocks that do so:\nvariance", CLAIMS_FEATURE_VARIANCE, "variance")
 _OF_FREQUENCY = _Shares("Blocks that do so:\nhigh frequencies", CLAIMS_FOURIER, "high_frequency")
 _OF_SHARE = _Shares("Blocks that do so:\nshare within images", CLAIMS_SPATIAL_SHARE, "share")
-# The scale of epochs is logarithmic, since more of the early ones are kept, and linear near 0, so
-# that epoch 0 has a place.
+# The scale of epochs is logarithmic, since more snapshots are kept of early epochs, and linear near
+# 0, so that epoch 0 has a place.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
 _VARIANCE, _SHARE = "Feature map variance", "Share within images"
@@ -143,18 +143,22 @@ plot_variance_and_share = Chart(
 def plot_variance_by_epoch(
     variance: pd.DataFrame, fourier: pd.DataFrame, members: Members
 ) -> Figure:
-    """Draw a column per model: its variance by depth at each epoch, above shares of blocks."""
+    """Draw a column per model: its variance by depth at each epoch, and below, shares of blocks."""
     counted = ((_OF_VARIANCE, variance), (_OF_FREQUENCY, fourier))
     # The variance grows by orders of magnitude while a network learns.
-    return _draw_by_epoch(variance, "variance", _VARIANCE, "log", counted, members)
+    return _draw_variance_or_share_by_epoch(
+        variance, "variance", _VARIANCE, "log", counted, members
+    )
 
 
 def plot_share_by_epoch(share: pd.DataFrame, members: Members) -> Figure:
     """Draw a column per model: its share within images at each epoch, and shares of its blocks."""
-    return _draw_by_epoch(share, "share", _SHARE, "linear", ((_OF_SHARE, share),), members)
+    return _draw_variance_or_share_by_epoch(
+        share, "share", _SHARE, "linear", ((_OF_SHARE, share),), members
+    )
 
 
-def _draw_by_epoch(
+def _draw_variance_or_share_by_epoch(
     curves: pd.DataFrame,
     value: str,
     label: str,
@@ -167,10 +171,10 @@ def _draw_by_epoch(
     legend = upper.legend
     for axes, moments in zip(upper.axes, models, strict=True):
         axes.set_title(_label_without_epoch(moments[0]))
-        _draw_curve_per_epoch(axes, curves, value, moments, legend)
+        _draw_variance_or_share_curves(axes, curves, value, moments, legend)
         axes.set_yscale(scale)
         if scale == "log":
-            _label_decades(axes)
+            label_decades(axes)
         _draw_epoch_bar(axes, moments)
     upper.label("Normalized depth", label, "own" if scale == "log" else "shared")
     for panels, (shares, table) in zip(lower, counted, strict=True):
@@ -184,19 +188,11 @@ def _draw_by_epoch(
     return lower[-1].finish("Epoch", shares.label)
 
 
-def _label_decades(axes: Axes) -> None:
-    """Label a logarithmic axis with plain numbers; within two decades, also 2 and 5 of each."""
-    low, high = axes.get_ylim()
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}" if high < 100 * low else NullFormatter())
-    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-
-
 def _label_without_epoch(member: Member) -> str:
     return member.label.removesuffix(f", epoch {member.epoch}")
 
 
-def _draw_curve_per_epoch(
+def _draw_variance_or_share_curves(
     axes: Axes, table: pd.DataFrame, value: str, moments: Members, legend: Legend
 ) -> None:
     colors = depth_colors().resampled(len(moments))

@@ -12,10 +12,10 @@ from vitscope.measures.per_image import ratio, spread, spread_of
 from vitscope.measures.slices import measure_slices
 
 
-class Transforms:
+class FourierTransforms:
     """Measures the maps at one cut point: the diagonal, bands if given `edges`, rings if `radial`.
 
-    Rings need `edges` too.
+    Rings are measured only if `edges` are given too.
     """
 
     def __init__(self, shape: tuple[int, ...], radial: bool, edges: Sequence[float] | None) -> None:
@@ -30,7 +30,7 @@ class Transforms:
         self._bands = len(BANDS) if edges is not None else 0
 
     def __call__(self, maps: Any) -> Any:
-        """Return a row for each image of (N, C, H, W): the diagonal, then bands, then rings."""
+        """Return a row for each image of `maps` (N, C, H, W): the diagonal, bands, then rings."""
         if not isinstance(maps, np.ndarray):
             import torch
 
@@ -39,7 +39,10 @@ class Transforms:
         return np.concatenate(found, axis=1)
 
     def named(self, values: Array) -> Iterator[tuple[str, Array]]:
-        """Yield the name and values, (N, steps), of each quantity; bands of one pixel are NaN."""
+        """Yield the name of each quantity and its columns of `values`, (N, steps).
+
+        Bands of maps with one pixel are NaN.
+        """
         after = self.steps + self._bands
         nothing = np.full((len(values), 1), np.nan)
         yield "diagonal", values[:, : self.steps]
@@ -51,7 +54,9 @@ class Transforms:
             yield "radial", values[:, after:].astype(np.float32)
 
 
-def _rows_of_quantity(index: int, quantity: str, values: Array, first_image: int) -> pd.DataFrame:
+def _rows_of_fourier_quantity(
+    index: int, quantity: str, values: Array, first_image: int
+) -> pd.DataFrame:
     images, steps = values.shape
     return pd.DataFrame(
         {
@@ -67,11 +72,11 @@ def _rows_of_quantity(index: int, quantity: str, values: Array, first_image: int
 def measure_fourier(given: OnLatents, radial: bool, edges: Sequence[float] | None) -> pd.DataFrame:
     latents = given.latents
     transforms = {
-        name: Transforms(latents.shape(name)[1:], radial, edges) for name in latents.names
+        name: FourierTransforms(latents.shape(name)[1:], radial, edges) for name in latents.names
     }
     measured = measure_slices(given, transforms, on_gpu=True)
     rows = [
-        _rows_of_quantity(index, quantity, values, given.first_image)
+        _rows_of_fourier_quantity(index, quantity, values, given.first_image)
         for index, name in enumerate(latents.names)
         for quantity, values in transforms[name].named(measured[name])
     ]
@@ -86,7 +91,7 @@ _RESAMPLED = f"delta_log_amplitude{RESAMPLED}"
 def _mean_amplitudes(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
     """Average each log amplitude, and its difference from the one at frequency 0, over images.
 
-    `per_image` has a row for each image, and a column for each index and step.
+    `per_image` has a row for each image, and a column for each cut point (`index`) and `step`.
     """
     per_image = per_image.sort_index().sort_index(axis=1)
     values = per_image.to_numpy(np.float64)
@@ -156,7 +161,7 @@ def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: i
         lambda m: _shares_of_bands(m.reshape(-1, *shape[1:])), variances, resamples, seed
     )
     shares = np.stack([_shares_of_bands(mean), ends.low, ends.high])
-    # Leave out the share of a single band with components: it is 1 for any map.
+    # If only one band has components, leave out its share, which is 1 for any map.
     defined = (components > 0) & ((components > 0).sum(axis=1, keepdims=True) > 1)
     shares[:, ~defined] = np.nan
     means = pd.DataFrame(

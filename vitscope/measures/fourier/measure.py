@@ -2,8 +2,8 @@
 
 The table `fourier`: one row per model, cut point, measure and frequency.
 
-The measure `diagonal` is that of the authors: F(k, k) from frequency 0 on. Its frequencies are the
-labels of the authors, evenly spaced from 0 to 1, which
+The measure `diagonal` is the one of the authors: F(k, k) from frequency 0 on. Its frequencies are
+the labels of the authors, evenly spaced from 0 to 1, which
 [`fourier_curves`](figures/what-blocks-do-to-feature-maps.md#fourier_curves) explains. The
 high-frequency component of a cut point is the row with frequency 1. A map that is one or two pixels
 wide or high has only frequency 0. If a map is not square, its diagonal has the frequencies of the
@@ -11,11 +11,11 @@ shorter side, in units of pi, and the same frequencies on the longer side, where
 interpolated between two components.
 
 The measure `radial` averages the whole transform over rings: the mean of log(|F| + 10⁻⁶) over all
-components whose distance from frequency 0 rounds to the same whole number, halves down, and over
-channels and images. Distances go from 0 to half of the size. The frequencies are the radii of the
-rings, with 1 at the end of an axis; for an odd size the last one is slightly below 1. Corners
-beyond the last ring are left out. If a map is not square, distances are relative to the end of each
-axis and counted in steps of the longer one.
+components whose distance from frequency 0 rounds to the same whole number (halves are rounded
+down), and over channels and images. Distances go from 0 to half of the size. The frequencies are
+the radii of the rings, with 1 at the end of an axis; for an odd size the last frequency is slightly
+below 1. Corners beyond the last ring are left out. If a map is not square, distances are relative
+to the end of each axis and counted in steps of the longer axis.
 
 An amplitude of 0 gives the logarithm of 10⁻⁶, -13.8: a constant map has this value at every
 frequency but 0. Feature maps with values that are not finite are an error.
@@ -24,15 +24,15 @@ A part has one row per cut point, image, quantity and frequency.
 
 The table `spectrum`: one row per model, cut point and band.
 
-The frequency of a component is the length of its vector, in units of pi: 1 at the end of an axis,
-up to √2 in the corners. A component on the edge between two bands belongs to the lower one;
-frequency 0 belongs to none. By Parseval's theorem the variances of the three bands add up to the
-variance of `feature_variance`: each is the sum of |F|² over the components of the band, over P (P -
-1) for maps with P pixels. Maps with one pixel have no variance: null.
+The frequency of a component is the length of its frequency vector, in units of pi: 1 at the end of
+an axis, up to √2 in the corners. A component on the edge between two bands belongs to the lower
+band; frequency 0 belongs to no band. By Parseval's theorem the variances of the three bands add up
+to the variance of `feature_variance`: each is the sum of |F|² over the components of the band,
+divided by P (P - 1) for maps with P pixels. The variance of maps with one pixel is null.
 
 `share` is null for a band without components, whose variance is 0; for a band that has all
-components of the map; and if the map has no variance. The interval is that of the same share,
-computed from means over resampled images.
+components of the map; and if the map has no variance. The interval is for this share, computed from
+means over resampled images.
 """
 
 from dataclasses import dataclass
@@ -90,8 +90,8 @@ class FourierSettings:
 COMPONENT = frozenset({"delta_log_amplitude"})
 
 
-def rings_and_bands(case: Case) -> Given:
-    """Return whether to measure rings, and the edges of bands, None to measure no bands.
+def choose_rings_and_bands(case: Case) -> Given:
+    """Return whether to measure rings, and the edges of bands, which are None to measure no bands.
 
     Rings and bands come from the same transform of the whole map, so that one part holds both, and
     the measure `spectrum` merges the bands. If rings are measured, bands cost nothing extra, and a
@@ -117,7 +117,7 @@ FOURIER = Measure(
         "averaging": FigureKind(beside=("feature_variance", "reliability")),
     },
     settings=FourierSettings,
-    arguments=rings_and_bands,
+    arguments=choose_rings_and_bands,
     merge=Merge(bootstrap, at_cut_points=True),
     seconds_per_gb=1.9,
 )
@@ -150,8 +150,8 @@ class SpectrumSettings:
     )
 
 
-def refuse_edges(case: Case) -> None:
-    """Refuse a middle band that ends before it begins."""
+def refuse_spectrum_edges(case: Case) -> None:
+    """Refuse a middle band that does not end above its beginning."""
     begin, end = case.settings.edges
     if begin >= end:
         allowed = "two numbers of which the second is larger."
@@ -166,5 +166,5 @@ SPECTRUM = Measure(
     settings=SpectrumSettings,
     merge=Merge(together(own_settings, bootstrap), at_cut_points=True),
     parts_of="fourier",
-    refuse_settings=refuse_edges,
+    refuse_settings=refuse_spectrum_edges,
 )

@@ -1,7 +1,7 @@
 """The two-dimensional spectrum of feature maps: its bands, its mean over rings, its diagonal.
 
-A frequency of the plane is the length of its vector, in units of pi: 1 at the end of an axis, and
-up to the root of 2 in the corners.
+The frequency of a component is the length of its frequency vector, in units of pi: 1 at the end of
+an axis, and up to the root of 2 in the corners.
 """
 
 from collections.abc import Sequence
@@ -34,13 +34,16 @@ def diagonal_steps(size: int) -> int:
 
 
 def _divisor_up_to(number: int, most: int) -> int:
-    """Return the largest divisor of `number` up to `most`, or its smallest above 1 if that is 1."""
+    """Return the largest divisor of `number` from 2 to `most`, or else its smallest above 1.
+
+    Return 1 for a `number` of 1.
+    """
     divisors = [divisor for divisor in range(1, number + 1) if number % divisor == 0]
     return max((d for d in divisors[1:] if d <= most), default=divisors[:2][-1])
 
 
 def _wrapped_sum_matrix(size: int, rows: int, shift: int) -> Array:
-    """Return the matrix (size, rows * size) that sums rows, each shifted further and wrapped."""
+    """Return the matrix (size, rows * size) that sums rows, with row r rolled by r * `shift`."""
     row, column = np.divmod(np.arange(rows * size), size)
     return np.asarray((column + shift * row) % size == np.arange(size)[:, None], np.float32)
 
@@ -62,7 +65,7 @@ class HalfDiagonal:
             rows = _divisor_up_to(left, _PRODUCT // (_MAPS_IN_A_PRODUCT * size**2))
             wrapped = _wrapped_sum_matrix(size, rows, shift=size // left)
             left //= rows
-            # The number of sums of each image that one product computes.
+            # The number of sums over rows that one product computes for each image.
             together = _divisor_up_to(channels * left, _PRODUCT // wrapped.size)
             self._steps.append((wrapped, together))
 
@@ -77,7 +80,7 @@ class HalfDiagonal:
         return result
 
     def __call__(self, maps: Array) -> Array:
-        """Return the log amplitudes of each image of (N, C, H, W), mean over channels."""
+        """Return the log amplitudes of each image of `maps` (N, C, H, W), mean over channels."""
         size = maps.shape[-1]
         sums = self._anti_diagonal_sums(maps)
         first = sums[:, :, 0].copy()
@@ -120,8 +123,8 @@ class Plane:
 
     The middle band begins and ends at `edges`. A component on an edge belongs to the band below it;
     frequency 0 belongs to none. The radius of a component is counted in steps of the longer axis
-    and rounded, halves down; rings have the radii from 0 to the end of that axis. Components in the
-    corners beyond the last ring are left out.
+    and rounded, with halves rounded down; rings have the radii from 0 to the end of that axis.
+    Components in the corners beyond the last ring are left out.
     """
 
     def __init__(
@@ -129,9 +132,11 @@ class Plane:
     ) -> None:
         self._radial = radial
         pixels = height * width
-        # By Parseval's theorem, bands add up to the variance of the map, which is 0 for one pixel.
+        # Divided by this, bands add up to the variance of the map, by Parseval's theorem; the bands
+        # of a single pixel are 0.
         self._variance_of = pixels * max(1, pixels - 1)
-        # The transform of a real map leaves out conjugate components, so the others count twice.
+        # The transform of a real map leaves out one of two conjugate components: the other counts
+        # twice.
         columns = np.arange(width // 2 + 1)
         twice = np.where((columns == 0) | (2 * columns == width), 1, 2)
         self._counts = np.tile(twice, height)
@@ -145,16 +150,16 @@ class Plane:
         self._in_ring = np.bincount(self._rings, self._counts)[: int(steps) + 1]
 
     def __call__(self, maps: Array) -> Array:
-        """Return the bands of each image of (N, C, H, W), then its rings; means over channels."""
+        """Return bands, then rings, of each image of `maps` (N, C, H, W), mean over channels."""
         # Transform one image at a time: the number of images changes the vectorization, and so
         # the rounding.
         return np.stack([self._of_image(image) for image in maps])
 
     def of_tensor(self, maps: "Tensor") -> "Tensor":
-        """Return the same for a tensor on any device, with the sums as one matrix product."""
+        """Return what `__call__` does, for a tensor on any device; sums are matrix products."""
         import torch
 
-        power = _power_spectrum_of_tensor(maps)
+        power = _power_in_plane_of_tensor(maps)
         bands = (self._bands[:, None] == np.arange(len(BANDS))) * self._counts[:, None]
         of_bands = torch.from_numpy(bands / self._variance_of)
         found = [power.mean(1) @ of_bands.to(power.device)]
@@ -166,7 +171,7 @@ class Plane:
         return torch.cat(found, dim=1)
 
     def _of_image(self, maps: Array) -> Array:
-        power = _power_spectrum(maps)
+        power = _power_in_plane(maps)
         counted = self._counts * power.mean(axis=0, dtype=np.float64)
         of_bands = np.bincount(self._bands, counted, len(BANDS) + 1)[: len(BANDS)]
         bands = of_bands / self._variance_of
@@ -182,8 +187,8 @@ class Plane:
 class LongDiagonal:
     """Measures the log amplitudes along the half-diagonal of maps that are not square.
 
-    The frequencies, in units of pi, are those of the shorter side, and the same on the longer side.
-    If a frequency falls between two components of the longer side, its logarithm is interpolated.
+    Both sides have the frequencies of the shorter side, in units of pi. If a frequency falls
+    between two components of the longer side, the logarithm of the amplitude is interpolated.
     """
 
     def __init__(self, height: int, width: int) -> None:
@@ -193,23 +198,23 @@ class LongDiagonal:
         across = width // 2 + 1
         self._before = row * across + column
         self._behind = (row + (down > 0)) * across + column + (right > 0)
-        # On the shorter side, every frequency is that of a component, so `down` or `right` is 0.
+        # On the shorter side, every frequency belongs to a component, so `down` or `right` is 0.
         self._share = (down + right) / shorter
 
     def __call__(self, maps: Array) -> Array:
-        """Return the log amplitudes of each image of (N, C, H, W), mean over channels."""
+        """Return the log amplitudes of each image of `maps` (N, C, H, W), mean over channels."""
         return np.stack([self._of_image(image) for image in maps])
 
     def of_tensor(self, maps: "Tensor") -> "Tensor":
-        """Return the same for a tensor on any device."""
+        """Return what `__call__` does, for a tensor on any device, in double precision."""
         import torch
 
-        logs = (_power_spectrum_of_tensor(maps).sqrt() + float(FLOOR)).log().mean(1)
+        logs = (_power_in_plane_of_tensor(maps).sqrt() + float(FLOOR)).log().mean(1)
         share = torch.from_numpy(self._share).to(maps.device)
         return logs[:, self._before].lerp(logs[:, self._behind], share)
 
     def _of_image(self, maps: Array) -> Array:
-        power = _power_spectrum(maps)
+        power = _power_in_plane(maps)
         before, behind = (
             np.log(np.sqrt(power[:, chosen]) + FLOOR).mean(axis=0, dtype=np.float64)
             for chosen in (self._before, self._behind)
@@ -218,7 +223,7 @@ class LongDiagonal:
         return result
 
 
-def _power_spectrum(maps: Array) -> Array:
+def _power_in_plane(maps: Array) -> Array:
     """Return the squared amplitudes of the real transform of each map, (C, components)."""
     channels, height, width = maps.shape
     first = maps[:, :1, :1]
@@ -232,7 +237,7 @@ def _power_spectrum(maps: Array) -> Array:
     return power
 
 
-def _power_spectrum_of_tensor(maps: "Tensor") -> "Tensor":
+def _power_in_plane_of_tensor(maps: "Tensor") -> "Tensor":
     """Return the squared amplitudes of a tensor, (N, C, components), in double precision."""
     import torch
 

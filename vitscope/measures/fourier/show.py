@@ -32,7 +32,7 @@ from vitscope.files.arrays import Array
 
 AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
-# The least width in inches of a panel beside others on the same scale.
+# The minimum width, in inches, of a panel in a row of panels on the same scale.
 _LEAST = 1.05
 _ENDS = Curve("delta_log_amplitude")
 _BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude", AMPLITUDE), _ENDS))
@@ -44,14 +44,14 @@ def diagonal_curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def ends_of_curves(curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the point at 1.0 pi of each cut point, null if its curve has only frequency 0."""
+    """Return the row at 1.0 pi of each cut point, with null values if only frequency 0 exists."""
     ends = curves.groupby("index").tail(1).reset_index(drop=True)
     values = ["delta_log_amplitude", "ci_low", "ci_high"]
     return ends.assign(**ends[values].where(ends["frequency"] > 0))
 
 
-def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
-    """Draw the curve of each cut point, if it has one, in the colour of its depth."""
+def draw_fourier_curves(axes: Axes, curves: pd.DataFrame) -> None:
+    """Draw the curve of each cut point with two frequencies or more, in the colour of its depth."""
     for _, curve in curves.groupby("index"):
         if len(curve) > 1:
             style = curve_of_depth(curve["depth"].iloc[0])
@@ -65,10 +65,10 @@ def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
 
 
 def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw two panels per model: its curves, and below, their values at 1.0 pi by depth."""
+    """Draw two panels per model: its curves and, below them, their values at 1.0 pi by depth."""
     upper, lower = stack_panels(len(members), 2, _LEAST)
     for panel in upper.of_models(members, *diagonal_curves_of(table)):
-        draw_curves(panel.axes, panel.rows)
+        draw_fourier_curves(panel.axes, panel.rows)
     ends = ends_of_models(table, members)
     for panel in lower.of_models(members, ends, ["index"]):
         panel.draw_bands(panel.rows)
@@ -82,7 +82,7 @@ def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPub
     """Draw the curves of each model in a panel, and published curves in a panel below."""
     rows = stack_panels(len(members), 2 if published else 1)
     for panel in rows[0].of_models(members, *diagonal_curves_of(table)):
-        draw_curves(panel.axes, panel.rows)
+        draw_fourier_curves(panel.axes, panel.rows)
     drawn = list(rows[0].axes)
     below = rows[1].axes if published else ()
     for above, axes, member in zip(rows[0].axes, below, members, strict=bool(published)):
@@ -91,7 +91,7 @@ def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPub
             axes.remove()
             continue
         points = theirs.points
-        draw_curves(axes, points.assign(depth=points["index"] / points["index"].max()))
+        draw_fourier_curves(axes, points.assign(depth=points["index"] / points["index"].max()))
         same = "" if theirs.same_model else "\n(another model)"
         axes.set_title(f"Published: {theirs.series}{same}")
         share_scale([above, axes])
@@ -103,7 +103,7 @@ def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPub
 
 
 def plot_fourier_depth(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw one panel per model: the log amplitude at 1.0 pi, relative to that at 0, by depth."""
+    """Draw one panel per model: the log amplitude at 1.0 pi minus the one at 0, by depth."""
     ends = ends_of_models(table, members)
     return _BY_DEPTH(ends, members=members, published=published)
 
@@ -111,7 +111,10 @@ def plot_fourier_depth(table: pd.DataFrame, members: Members, published: AllPubl
 def plot_averaging(
     fourier: pd.DataFrame, variance: pd.DataFrame, reliability: pd.DataFrame, members: Members
 ) -> Figure:
-    """Draw three panels, each with all models: variance and component by depth, and reliability."""
+    """Draw three panels, each with all models.
+
+    They show the variance by depth, the high-frequency component by depth, and the reliability.
+    """
     panels = make_panels(3)
     legend = panels.legend
     legend.add_models(members)
@@ -134,7 +137,7 @@ def plot_averaging(
     return panels.figure
 
 
-# The least number of images in a bin of confidence that is drawn.
+# The minimum number of images in a bin of confidence that is drawn.
 _FEWEST = 10
 
 
@@ -146,7 +149,7 @@ def _with_accuracy_intervals(bins: pd.DataFrame) -> pd.DataFrame:
 
 
 def ends_of_models(table: pd.DataFrame, members: Members) -> pd.DataFrame:
-    """Return the points at 1.0 pi of all cut points, for all models."""
+    """Return the rows at 1.0 pi of all cut points, for all models."""
     curves, order = diagonal_curves_of(table)
     return pd.concat(ends_of_curves(rows_of(curves, member.model, order)) for member in members)
 
@@ -183,7 +186,7 @@ def _sorted_diagonals(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame
 
 
 def _high_frequency_components(curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the amplitude at the highest frequency of each cut point; null if it has only 0."""
+    """Return the high-frequency component of each cut point; null if only frequency 0 exists."""
     last = curves.groupby("index").tail(1).reset_index(drop=True)
     component = last[_COMPONENT].where(last["frequency"] > 0)
     return last.assign(**{_COMPONENT: component})

@@ -1,7 +1,8 @@
 """Claims about the eigenvalues of the Hessian: how many are negative, how large the others are.
 
-The points are eigenvalues with a weight. A measured eigenvalue has the weight 1. An eigenvalue of a
-published density has the area under the curve near it. Fig. 1c, 4, 6, 7 and 12c.
+The points are eigenvalues with a weight. The weight of a measured eigenvalue is 1; the weight of an
+eigenvalue on a published density is the area under the curve near it. The paper shows these
+eigenvalues in Fig. 1c, 4, 6, 7 and 12c.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from vitscope.claims.claim import (
     token_against_mean,
 )
 from vitscope.claims.points import Points
-from vitscope.claims.statistics import Found, Statistic, difference, value_of
+from vitscope.claims.statistics import Found, Statistic, compare_means, value_of
 from vitscope.files.arrays import Array
 from vitscope.measures.per_image import ratio
 
@@ -50,38 +51,17 @@ def _published_eigenvalues(points: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(panels)[["eigenvalue"]].assign(weight=pd.concat(weights))
 
 
-def pseudo_values(of: Callable[[Array], Array], batches: Array) -> Array:
-    """Return the jackknife pseudo-value of each batch; `batches` is (batches, columns).
-
-    `of` takes means over batches, (sets, columns), and returns one value for each set, (sets).
-    """
-    count = len(batches)
-    if count == 1:
-        return of(batches)
-    without = (batches.sum(axis=0) - batches) / (count - 1)
-    values: Array = count * of(batches.mean(axis=0, keepdims=True)) - (count - 1) * of(without)
-    return values
-
-
-def compare_means(of: Callable[[Array], Array], ours: Array, theirs: Array) -> Found | None:
-    """Compare the value that `of` computes from means over batches: ours minus theirs."""
-    one, other = (of(each.mean(axis=0, keepdims=True)) for each in (ours, theirs))
-    found = difference(one, other)
-    both = min(len(ours), len(theirs))
-    values = [pseudo_values(of, each)[:both] for each in (ours, theirs)]
-    return found and replace(found, batches=values[0] - values[1])
-
-
 def _terms_of_negative_share(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the terms of each eigenvalue in two sums whose ratio is the share of negative ones."""
+    """Return each eigenvalue's terms in two sums; their ratio is the share that is negative."""
     weight = points["weight"]
     return pd.DataFrame({"upper": weight.where(points["eigenvalue"] < 0, 0.0), "lower": weight})
 
 
 def _terms_of_positive_decades(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the terms of each eigenvalue in two sums: its logarithm if positive, and its weight.
+    """Return each eigenvalue's terms in two sums, whose ratio is a mean base-10 logarithm.
 
-    The ratio of the sums is the mean base-10 logarithm of the positive eigenvalues.
+    The mean is over positive eigenvalues. The terms of a positive eigenvalue are its weight times
+    its logarithm, and its weight; both terms of the others are 0.
     """
     positive = points["eigenvalue"].where(points["eigenvalue"] > 0)
     weight = points["weight"].where(positive.notna(), 0.0)
@@ -93,12 +73,12 @@ def _ratios_of_sums(means: Array) -> Array:
 
 
 def _sums_by_batch(terms: pd.DataFrame, points: Points) -> Array:
-    """Sum the terms over each batch, or over all rows of a published density without batches."""
+    """Sum the terms over each batch or, for a published density, over all rows."""
     batch = points.frame["batch"] if "batch" in points else np.zeros(len(terms))
     return terms.groupby(batch).sum().to_numpy()
 
 
-def _compare_ratios(
+def _compare_eigenvalue_ratios(
     terms: Callable[[pd.DataFrame], pd.DataFrame], ours: Points, theirs: Points
 ) -> Found | None:
     sums = [_sums_by_batch(terms(points.frame), points) for points in (ours, theirs)]
@@ -108,7 +88,7 @@ def _compare_ratios(
 
 
 def _share_proved_negative(points: Points) -> Found | None:
-    """Find the share of eigenvalues proved to be negative; for a density, of its negative area."""
+    """Find the share of eigenvalues proved negative; for a density, the share of area below 0."""
     frame = points.frame
     if "batch" not in points:
         return value_of(_ratios_of_sums(_sums_by_batch(_terms_of_negative_share(frame), points)))
@@ -131,14 +111,14 @@ _MORE_NEGATIVE = Statistic(
     "difference of the share of eigenvalues",
     "The value is the share of negative ones among the largest eigenvalues by magnitude of every "
     f"batch, of the first model minus that of the second. {PAIRED}",
-    lambda ours, theirs: _compare_ratios(_terms_of_negative_share, ours, theirs),
+    lambda ours, theirs: _compare_eigenvalue_ratios(_terms_of_negative_share, ours, theirs),
     percent=True,
 )
 _SMALLER_POSITIVE = Statistic(
     "difference of mean magnitude in decades",
     "The value is the mean base-10 logarithm of the positive ones among the largest eigenvalues by "
     f"magnitude of every batch, of the second model minus that of the first. {PAIRED}",
-    lambda ours, theirs: _compare_ratios(_terms_of_positive_decades, theirs, ours),
+    lambda ours, theirs: _compare_eigenvalue_ratios(_terms_of_positive_decades, theirs, ours),
 )
 
 CLAIMS_HESSIAN = Evidence(

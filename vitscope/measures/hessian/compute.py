@@ -7,7 +7,7 @@ import torch
 
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLoss
-from vitscope.measures.hessian.lanczos import largest_eigenvalues, quadrature
+from vitscope.measures.hessian.lanczos import lanczos_quadrature, largest_eigenvalues
 from vitscope.measures.hessian.operator import Curvature, Hessian, Loss
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.finding.blocks import LAYERS, place_parameters
@@ -60,7 +60,7 @@ def measure_hessian_density(
     def density_of_batch(batch: int, hessian: Hessian) -> pd.DataFrame:
         tables = []
         for probe in range(probes):
-            nodes, weights = quadrature(hessian, hessian.start(batch, probe), steps)
+            nodes, weights = lanczos_quadrature(hessian, hessian.start(batch, probe), steps)
             table = {"batch": batch, "probe": probe, "node": nodes, "weight": weights}
             tables.append(pd.DataFrame(table))
         return pd.concat(tables)
@@ -82,7 +82,7 @@ class Part:
     parameters: list[int]
 
 
-def parts_of_network(given: OnLoss) -> list[Part]:
+def hessian_parts(given: OnLoss) -> list[Part]:
     """Return the parts with trained parameters: the network, its blocks, its kinds of layers."""
     model, points = given.network.to(given.device).eval(), given.cut_points
     pixels, _ = given.images.rows(0, IMAGES)
@@ -103,7 +103,7 @@ def parts_of_network(given: OnLoss) -> list[Part]:
 
 
 def estimate_traces(operator: Curvature, batch: int, probes: int) -> Array:
-    """Estimate the part of the trace that belongs to each parameter tensor, as Hutchinson does."""
+    """Estimate each parameter tensor's part of the trace, by Hutchinson's method."""
     estimates = []
     for probe in range(probes):
         start = operator.start(batch, probe)
@@ -123,7 +123,7 @@ def measure_curvature(
     tolerance: float,
     iterations: int,
 ) -> pd.DataFrame:
-    loss, parts = Loss(given, batch_size, weight_decay), parts_of_network(given)
+    loss, parts = Loss(given, batch_size, weight_decay), hessian_parts(given)
 
     def curvature_of_batch(batch: int, hessian: Hessian) -> pd.DataFrame:
         whole = estimate_traces(hessian, batch, probes)

@@ -18,18 +18,19 @@ from vitscope.files.arrays import Array
 Apply = Callable[[Tensor], Tensor]
 
 # Lanczos restarts from the better half of its approximations when it has this number of vectors, or
-# three for each wanted eigenvalue if that is more.
+# three times the number of wanted eigenvalues if that is more.
 LARGEST_BASIS = 64
 
-# The part of a product outside the basis counts as zero up to this multiple of its rounding error.
+# The part of a product outside the basis counts as zero if its norm is at most this multiple of the
+# product's rounding error.
 ROUNDING = 20
 
 
 @dataclass(frozen=True)
 class Start:
-    """Draws the first vector of a Lanczos process; it depends on `seed` alone.
+    """Draws the random vectors of a Lanczos process, which depend on `size` and `seed` alone.
 
-    Vectors have the device and the type of `like`.
+    Vectors have the device and the data type of `like`.
     """
 
     size: int
@@ -50,7 +51,7 @@ class Start:
 class _Krylov:
     """Holds an orthonormal basis that grows by a vector per step, and the operator projected on it.
 
-    `coupling` is the norm of that part of the last product that lies outside the basis.
+    `coupling` is the norm of the part of the last product that lies outside the basis.
     """
 
     def __init__(self, apply: Apply, start: Start, capacity: int) -> None:
@@ -94,7 +95,7 @@ class _Krylov:
         return subtracted.double().cpu().numpy(), float(torch.linalg.vector_norm(vector))
 
     def step(self) -> None:
-        """Multiply the last vector; append the part of the product outside the basis."""
+        """Multiply the operator by the last vector; append the product's part outside the basis."""
         product = self._apply(self._basis[self.length])
         smallest = self._rounding * float(torch.linalg.vector_norm(product))
         self.length += 1
@@ -113,12 +114,15 @@ class _Krylov:
         self._basis[self.length] = following / left
 
     def ritz(self) -> tuple[Array, Array, Array]:
-        """Return approximate eigenvalues, ascending; their coordinates in the basis; residuals."""
+        """Return approximate eigenvalues in ascending order, their eigenvectors, and residuals.
+
+        The eigenvectors are columns of coordinates in the basis.
+        """
         values, coordinates = np.linalg.eigh(self._projected[: self.length, : self.length])
         return values, coordinates, self.coupling * np.abs(coordinates[-1])
 
     def keep(self, values: Array, coordinates: Array) -> None:
-        """Restart from the approximate eigenvectors with these coordinates and the next vector."""
+        """Restart from the next vector and approximate eigenvectors, given by `coordinates`."""
         count = len(values)
         rotation = torch.from_numpy(np.ascontiguousarray(coordinates.T)).to(self._basis)
         self._basis[:count] = rotation @ self._basis[: self.length]
@@ -131,7 +135,8 @@ class _Krylov:
 class Spectrum:
     """Holds the eigenvalues of largest magnitude, the largest first, and their residuals.
 
-    The residual of an eigenvalue a with the unit vector v is |Av - av| over the largest magnitude.
+    The residual of an eigenvalue a with the unit vector v is |Av - av|, divided by the largest
+    magnitude of any eigenvalue.
     """
 
     eigenvalues: Array
@@ -166,12 +171,12 @@ def largest_eigenvalues(
     return Spectrum(values[best], residuals[best] / scale, krylov.steps)
 
 
-def quadrature(apply: Apply, start: Start, steps: int) -> tuple[Array, Array]:
+def lanczos_quadrature(apply: Apply, start: Start, steps: int) -> tuple[Array, Array]:
     """Return nodes and weights of a Gauss quadrature of the density of all eigenvalues.
 
     The weights add up to 1. For any polynomial p of a degree below 2 * `steps`, the weighted sum of
     p over the nodes is exactly v . p(A) v, where A is the operator and v the normalized first
-    vector. Its mean over random first vectors is the mean of p over all eigenvalues.
+    vector. The mean of this sum over random first vectors is the mean of p over all eigenvalues.
     """
     krylov = _Krylov(apply, start, steps)
     krylov.step()

@@ -2,14 +2,15 @@
 
 The table `hessian`: one row per model, snapshot, batch and rank.
 
-**What is differentiated.** The loss of one batch of augmented images (`analysis.augmented`), by all
-trainable parameters: the mean cross-entropy with the mixed and smoothed targets, plus the weight
-decay term. The model is in evaluation mode: no dropout, no stochastic depth, and batch
-normalization by its running statistics. The weight decay term is `weight_decay` / 2 times the sum
-of squares of the parameters that AdamW decays in training (matrices and kernels, neither biases nor
-norms). Its Hessian is `weight_decay` on the diagonal, which raises every eigenvalue by at most this
-number. The paper's landscape adds a sum of 2-norms instead: training does not minimize this sum,
-and it has no Hessian where a tensor is zero. `analysis.hessian.l2: false` leaves the term out.
+**What is differentiated.** The loss of one batch of augmented images (`analysis.augmented`), with
+respect to all trainable parameters: the mean cross-entropy with the mixed and smoothed targets,
+plus the weight decay term. The model is in evaluation mode: no dropout, no stochastic depth, and
+batch normalization with its running statistics. The weight decay term is `weight_decay` / 2 times
+the sum of squares of the parameters that AdamW decays in training (matrices and kernels, neither
+biases nor parameters of normalization layers). Its Hessian is `weight_decay` on the diagonal, which
+raises every eigenvalue by at most this number. The paper's landscape adds a sum of 2-norms instead:
+training does not minimize this sum, and it has no Hessian where a tensor is zero.
+`analysis.hessian.l2: false` leaves the weight decay term out.
 
 **How.** Lanczos, with every new vector made orthogonal to all vectors before it. It starts from
 random signs that depend only on the batch, and ends when the residuals of the `top` eigenvalues of
@@ -17,38 +18,39 @@ largest magnitude are within `tolerance`. At most 64 vectors are in memory; then
 from the 32 best approximations. On the models of `mini` it takes 14 to 29 products with the Hessian
 per batch. ARPACK (`scipy.sparse.linalg.eigsh`), which checks its residuals once per restart, takes
 21 to 33 products and returns no residuals. A product is one backward pass through the graph of the
-gradient, which is built once per batch: 2.2 times the time of a forward and a backward pass.
-Building the graph for every product takes 3.2 to 3.8 times, the forward derivative of the gradient
-3.9 to 4.7 times, and several vectors at once, by `vmap`, are no faster than one after another. The
-graph of a batch stays in memory: lower `analysis.hessian.batch_size` if it is too large.
+gradient, which is built once per batch. A product takes 2.2 times as long as a forward and a
+backward pass together. It would take 3.2 to 3.8 times as long as they do if the graph were built
+for every product, and 3.9 to 4.7 times with the forward derivative of the gradient. Several vectors
+at once, by `vmap`, are no faster than one after another. The graph of a batch stays in memory:
+lower `analysis.hessian.batch_size` if the graph is too large.
 
 **How good.** `residual` comes from the recurrence of Lanczos: the value in the table differs from
-an eigenvalue of H by at most the residual times the largest magnitude. Usually the difference is
-much smaller: of the order of the square of the residual over the gap. Products have single
-precision, which adds about 1e-5, so a lower `tolerance` is of no use. `converged` is false if
-`iterations` steps were not enough. The value is then an approximation from within the spectrum; the
-log of the job and the legend of the figure count such values. If several eigenvalues are exactly
-equal, only one of them may be found.
+an eigenvalue of the Hessian by at most the residual times the largest magnitude. Usually the
+difference is much smaller: of the order of the square of the residual, divided by the gap to the
+next eigenvalue. Products have single precision, which adds about 1e-5, so a lower `tolerance` is of
+no use. `converged` is false if `iterations` steps were not enough. The value is then an
+approximation from within the spectrum; the log of the job and the titles in the figure count such
+values. If several eigenvalues are exactly equal, only one of them may be found.
 
-Before any spectrum, a job builds the Hessian of eight images twice and refuses a network for which
-they differ by more than rounding, for example because dropout stays on, or for which it is not
+Before any spectrum, a job builds the Hessian of eight images twice. It refuses a network if the two
+differ by more than rounding, for example because dropout stays on, or if the Hessian is not
 symmetric. Attention is computed without fused kernels, which have no second derivative.
 
 The table `curvature`: one row per model, snapshot, batch and part of the network.
 
-A part is the whole network, a block or a kind of layer. The Hessian of a part is the diagonal block
-for its parameters of the Hessian in the table `hessian`, with one difference: the weight decay term
-is left out unless `analysis.curvature.l2` is true. The term would add `weight_decay` to each
-eigenvalue, which is most of the trace and says nothing about the part. Each parameter is in one
-block and in one kind of layer. A *block* lies between a cut point and the one before it; `head` is
-after the last cut point. A parameter belongs to the block in which its module begins. *Kinds of
-layers* are found by what a network computes:
+A part is the whole network, a block or a kind of layer. The Hessian of a part is a diagonal block
+of the Hessian in the table `hessian`, the one for the part's parameters, with one difference: the
+weight decay term is left out unless `analysis.curvature.l2` is true. The term would add
+`weight_decay` to each eigenvalue, which is most of the trace and says nothing about the part. Each
+parameter is in one block and in one kind of layer. A *block* lies between a cut point and the one
+before it; `head` is after the last cut point. A parameter belongs to the block in which its module
+begins. *Kinds of layers* are found by what a network computes:
 
 - `qkv`: the layers nearest before the products of an attention
 - `projection`: the layers nearest after these products
-- `norm`: all norms
-- `stem` and `head`: all else before the first and after the last cut point, with class token and
-  position embedding
+- `norm`: all normalization layers
+- `stem` and `head`: everything else before the first and after the last cut point, including class
+  token and position embedding
 - `mlp` and `convolution`: all other matrix products and convolutions
 - `other`: parameters that no layer multiplies by, such as scales of branches and position biases
 
@@ -59,19 +61,19 @@ logits were linear in the parameters, with the weight decay term if there is one
 eigenvalues. R is due to the curvature of the network itself; all negative curvature comes from R.
 
 **How.** Traces are Hutchinson's estimates, for H and for G, from `probes` vectors v of random
-signs, the same for all parts. The estimate for a part is the sum of v · Hv over its entries, so
-that one product serves all parts. The estimates of all blocks add up to that of the network, up to
-rounding, and so do those of all kinds of layers. The eigenvalue is the one of largest magnitude,
-found by Lanczos as for the table `hessian`, in the parameters of the part. Backward passes of these
-products go only as far back in the network as the part needs.
+signs, the same for all parts. The estimate for a part is the sum of v times Hv over the part's
+entries, so that one product serves all parts. The estimates of all blocks add up to the estimate of
+the network, up to rounding, and so do the estimates of all kinds of layers. The eigenvalue is the
+one of largest magnitude, found by Lanczos as for the table `hessian`, in the parameters of the
+part. Backward passes of these products go only as far back in the network as the part needs.
 
 The table `hessian_density`: one row per model, snapshot, batch, probe and node.
 
 The density comes from stochastic Lanczos quadrature of the same Hessian: from each random vector,
 `density_steps` steps of Lanczos give this number of nodes and weights, or fewer if the spectrum has
 fewer eigenvalues. The sum of `weight` times `node`, averaged over probes, estimates the trace of
-the Hessian over the number of parameters; with the square of `node`, it estimates the squared
-Frobenius norm over that number.
+the Hessian divided by the number of parameters; with the square of `node`, it estimates the squared
+Frobenius norm divided by that number.
 """
 
 from dataclasses import dataclass, replace
@@ -152,7 +154,7 @@ class HessianSettings:
 SHARES = ("batches", "batches_per_job")
 
 
-def choose_batches(case: Case) -> Given:
+def choose_hessian_batches(case: Case) -> Given:
     """Return the batches of augmented images to measure, their size, and the weight decay."""
     settings = case.settings
     return {
@@ -175,7 +177,7 @@ def fit_batches(images: int, usual: Any = HessianSettings()) -> Given:
     return {"batch_size": size, "batches": min(usual.batches, images // size)}
 
 
-def refuse_batches(case: Case) -> None:
+def refuse_hessian_batches(case: Case) -> None:
     """Refuse settings that need more batches than the augmented images fill."""
     settings, images = case.settings, case.study.analysis.augmented.images
     section, _ = case.measure.settings_of or (case.measure.name, HessianSettings)
@@ -197,12 +199,12 @@ HESSIAN = Measure(
         )
     },
     settings=HessianSettings,
-    arguments=together(choose_batches, only("top", "tolerance", "iterations")),
+    arguments=together(choose_hessian_batches, only("top", "tolerance", "iterations")),
     takes=lambda case: work_of_products(
         case, case.settings.iterations, max(LEAST_VECTORS, 3 * case.settings.top), most=True
     ),
     shares=SHARES,
-    refuse=refuse_batches,
+    refuse=refuse_hessian_batches,
     fit=fit_batches,
 )
 
@@ -225,7 +227,7 @@ CURVATURE_TABLE = Table(
 # The cost of a part's eigenvalue, in products with all parameters: 1.5 to 4.2 were measured with a
 # tolerance of 0.05; at 0.01, Lanczos takes a third more steps.
 PRODUCTS_OF_PART = 6
-# The number of parts that are no blocks: kinds of layers, the network itself, and the head.
+# The number of parts besides the blocks: kinds of layers, the network itself, and the head.
 PARTS_BESIDE_BLOCKS = 8
 
 
@@ -254,7 +256,7 @@ def count_passes_of_curvature(case: Case) -> Work:
     parts = case.cut_points + PARTS_BESIDE_BLOCKS
     products = 2 * case.settings.probes + parts * PRODUCTS_OF_PART
     work = work_of_products(case, products, LEAST_VECTORS, most=True)
-    # Memory holds the graph of the Gauss-Newton part as well as that of the Hessian.
+    # Memory holds the graph of the Gauss-Newton part as well as the graph of the Hessian.
     return replace(work, batch=2 * work.batch)
 
 
@@ -268,10 +270,10 @@ CURVATURE = Measure(
         "curvature_by_layer": FigureKind(snapshots=True),
     },
     settings=CurvatureSettings,
-    arguments=together(choose_batches, only("probes", "tolerance", "iterations")),
+    arguments=together(choose_hessian_batches, only("probes", "tolerance", "iterations")),
     takes=count_passes_of_curvature,
     shares=SHARES,
-    refuse=refuse_batches,
+    refuse=refuse_hessian_batches,
     fit=partial(fit_batches, usual=CurvatureSettings()),
 )
 
@@ -292,7 +294,7 @@ HESSIAN_DENSITY = Measure(
     figures={"hessian_density": FigureKind(snapshots=True)},
     settings_of=("hessian", HessianSettings),
     arguments=together(
-        choose_batches,
+        choose_hessian_batches,
         named(
             probes=lambda case: case.settings.density_probes,
             steps=lambda case: case.settings.density_steps,
@@ -305,5 +307,5 @@ HESSIAN_DENSITY = Measure(
         most=False,
     ),
     shares=SHARES,
-    refuse=refuse_batches,
+    refuse=refuse_hessian_batches,
 )

@@ -4,7 +4,7 @@ from vitscope.measures.given import Parts
 
 
 def merge_hessian(parts: Parts) -> pd.DataFrame:
-    """Join the batches of all snapshots, and say which eigenvalues have not converged."""
+    """Join the batches of all snapshots, and print how many eigenvalues have not converged."""
     table = pd.concat(parts.tables, ignore_index=True)
     for snapshot, rows in table.groupby("snapshot", sort=False):
         failed = int((~rows["converged"]).sum())

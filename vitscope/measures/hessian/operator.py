@@ -2,9 +2,10 @@
 
 The graph of the gradient is built once for each batch, and each product is one backward pass
 through this graph. By measurement, this is faster than forward-mode derivatives of the gradient,
-which compute the loss again for every vector, and than multiplying with several vectors at once. On
-a GPU the backward pass is recorded, in the block of `own_stream` in which the graph was built. The
-network cannot be compiled: code that `torch.compile` generates has no second derivative.
+which compute the loss again for every vector, and faster than multiplying with several vectors at
+once. On a GPU the backward pass is recorded as a CUDA graph, in the same block of `own_stream` in
+which the graph of the gradient was built. The network cannot be compiled: code that `torch.compile`
+generates has no second derivative.
 """
 
 from abc import ABC, abstractmethod
@@ -36,7 +37,7 @@ class Curvature(ABC):
     """Multiplies by a symmetric operator on some parameters, plus a `decay` on the diagonal.
 
     Each parameter tensor has its own `decay`. `gradient` has a part for each parameter tensor, with
-    a graph back to the parameters; products are derivatives of it.
+    its autograd graph; products are derivatives of the gradient.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Curvature(ABC):
         """
 
     def start(self, *seed: int) -> Start:
-        """Return what draws the first vector of a Lanczos process with this operator."""
+        """Return what draws the random vectors of a Lanczos process with this operator."""
         return Start(self.size, seed, self._decay)
 
     def __call__(self, vector: Tensor) -> Tensor:
@@ -125,11 +126,11 @@ class Hessian(Curvature):
 
 
 class GaussNewton(Curvature):
-    """Multiplies by the Gauss-Newton part of the Hessian: that of the loss with linearized logits.
+    """Multiplies by the Gauss-Newton part of the Hessian: the Hessian if logits were linear.
 
-    This part is J' C J, where J is the derivative of the logits by the parameters and C the second
-    derivative of the mean cross-entropy by the logits; `decay` is added to the diagonal as in the
-    Hessian. It has no negative eigenvalues, since C has none.
+    This part is J' C J, where J is the derivative of the logits with respect to the parameters, and
+    C the second derivative of the mean cross-entropy with respect to the logits. `decay` is added
+    to the diagonal as in the Hessian. J' C J has no negative eigenvalues, since C has none.
     """
 
     def __init__(
@@ -138,7 +139,8 @@ class GaussNewton(Curvature):
         self._logits = logits
         self._probability = logits.detach().softmax(1)
         self._weight = targets.sum(1, keepdim=True) / len(targets)
-        # J' u is linear in u, and its derivative by u is J', so J v needs no forward derivatives.
+        # J' u is linear in u. Its derivative with respect to u is J', so that J v needs no forward
+        # derivatives.
         self._direction = torch.zeros_like(logits, requires_grad=True)
         gradient = torch.autograd.grad(
             logits, [*parameters], self._direction, create_graph=True, materialize_grads=True
@@ -178,7 +180,9 @@ def _decay_by_tensor(model: nn.Module, weight_decay: float) -> list[float]:
     return [weight_decay if decays(name, each) else 0.0 for name, each in trained]
 
 
-def _logits_and_loss(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def _logits_and_loss_for_hessian(
+    model: nn.Module, images: Tensor, targets: Tensor
+) -> tuple[Tensor, Tensor]:
     model.eval()
     with plain_attention(model):
         logits = model(images)
@@ -192,13 +196,15 @@ def _logits_and_loss(model: nn.Module, images: Tensor, targets: Tensor) -> tuple
     return logits, loss
 
 
-def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float) -> Hessian:
+def hessian_of_model(
+    model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float
+) -> Hessian:
     """Return the Hessian of a model's loss on a batch, in evaluation mode.
 
     The loss is the mean cross-entropy with the targets, which are probabilities, plus
     `weight_decay` / 2 times the sum of squares of the parameters that decay in training.
     """
-    _, loss = _logits_and_loss(model, images, targets)
+    _, loss = _logits_and_loss_for_hessian(model, images, targets)
     parameters = [*trained_parameters(model).values()]
     return Hessian(loss, parameters, _decay_by_tensor(model, weight_decay))
 
@@ -206,7 +212,7 @@ def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: fl
 def gauss_newton_of_model(
     model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float
 ) -> GaussNewton:
-    logits, _ = _logits_and_loss(model, images, targets)
+    logits, _ = _logits_and_loss_for_hessian(model, images, targets)
     parameters = [*trained_parameters(model).values()]
     return GaussNewton(logits, targets, parameters, _decay_by_tensor(model, weight_decay))
 
@@ -217,7 +223,7 @@ def _rounding_errors_apart(one: Tensor, other: Tensor, scale: Tensor) -> float:
     return float(difference / (scale * torch.finfo(one.dtype).eps)) if difference else 0.0
 
 
-def require_deterministic(build: Callable[[], Hessian]) -> None:
+def require_deterministic_hessian(build: Callable[[], Hessian]) -> None:
     """Refuse a Hessian that changes when it is built again, or that is not symmetric."""
     # Delete the first Hessian before building the second: its graph may fill most of the memory.
     hessian = build()
@@ -255,7 +261,7 @@ class Loss:
 
     def hessian(self, batch: int, images: int | None = None) -> Hessian:
         """Return the Hessian on a batch, or on its first `images` images."""
-        return of_model(*self._model_and_batch(batch, images))
+        return hessian_of_model(*self._model_and_batch(batch, images))
 
     def gauss_newton(self, batch: int) -> GaussNewton:
         return gauss_newton_of_model(*self._model_and_batch(batch))
@@ -271,11 +277,11 @@ class Loss:
     def over_batches(
         self, batches: Sequence[int], measure: Callable[[int, Hessian], pd.DataFrame]
     ) -> pd.DataFrame:
-        """Check the Hessian, then return the stacked tables of `measure` for each batch."""
+        """Check the Hessian, call `measure` for each batch, and return its tables as one."""
         checked = min(CHECKED, self.batch_size)
         progress, tables = Progress(len(batches), "batches", self.given.say), []
         with own_stream(self.given.device):
-            require_deterministic(lambda: self.hessian(batches[0], checked))
+            require_deterministic_hessian(lambda: self.hessian(batches[0], checked))
             for batch in batches:
                 tables.append(measure(batch, self.hessian(batch)))
                 progress.advance()

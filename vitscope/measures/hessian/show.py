@@ -54,7 +54,7 @@ _WIDTHS = (1.0, 1.35)
 _PART_HEIGHT = 0.5
 _MODEL_HEIGHT = 0.68  # inches
 _LEGEND_HEIGHT = 0.2  # inches
-# Letters of a label per inch of the page, with two panels side by side.
+# The number of letters per inch of the page in a line of a label, with two panels side by side.
 _LETTERS = 7
 # Magnitudes in this range are written out, others as powers of ten.
 _PLAIN = (0.01, 10_000)
@@ -68,7 +68,7 @@ _FOOT = 0.06
 def density_per_decade(eigenvalues: Array, at: Array) -> Array:
     """Return the density per decade of the eigenvalues that have the sign of `at`.
 
-    The densities of both signs together add up to 1.
+    Over both signs together, the density integrates to 1.
     """
     same = eigenvalues[np.sign(eigenvalues) == np.sign(at[0])]
     off = (np.log10(np.abs(at))[:, None] - np.log10(np.abs(same))) / KERNEL
@@ -78,7 +78,7 @@ def density_per_decade(eigenvalues: Array, at: Array) -> Array:
 
 
 def published_per_decade(points: pd.DataFrame) -> tuple[Array, Array]:
-    """Return published eigenvalues and their density per decade, as `density_per_decade` does."""
+    """Return published eigenvalues, and their density on the scale of `density_per_decade`."""
     at = points["eigenvalue"].to_numpy()
     return at, points["density"].to_numpy() * np.abs(at) * np.log(10)
 
@@ -90,7 +90,9 @@ def _published_density(published: Published, panel: str) -> tuple[Array, Array]:
     return published_per_decade(points[np.sign(points["eigenvalue"]) == _SIGNS[panel]])
 
 
-def _axis_range(table: pd.DataFrame, published: AllPublished, panel: str) -> Range | None:
+def _eigenvalue_axis_range(
+    table: pd.DataFrame, published: AllPublished, panel: str
+) -> Range | None:
     """Return the magnitudes at both ends of the axis of a panel, or None if it shows nothing."""
     values = table["eigenvalue"].to_numpy()
     reached = [values[np.sign(values) == _SIGNS[panel]]]
@@ -104,7 +106,7 @@ def _axis_range(table: pd.DataFrame, published: AllPublished, panel: str) -> Ran
     return float(shown.min() / margin), float(shown.max() * margin)
 
 
-def _powers_to_label(low: float, high: float) -> list[float]:
+def _eigenvalue_ticks(low: float, high: float) -> list[float]:
     """Return the powers of ten in a range; if there are at most two, also three times each."""
     powers = [10.0**decade for decade in range(floor(log10(low)), floor(log10(high)) + 1)]
     between = [times * power for power in powers for times in (1, 3)]
@@ -130,7 +132,7 @@ def _prepare_density_axes(axes: Axes, panel: str, reach: Range | None) -> None:
         # The linear part of the axis is nearer to zero than any eigenvalue: nothing is drawn there.
         axes.set_xscale("symlog", linthresh=low / 10, subs=range(2, 10))
         axes.set_xlim(-high, -low)
-    shown = _powers_to_label(low, high)
+    shown = _eigenvalue_ticks(low, high)
     axes.xaxis.set_major_locator(FixedLocator(sorted(sign * each for each in shown)))
     axes.xaxis.set_minor_formatter(NullFormatter())
     if _PLAIN[0] <= min(shown) and max(shown) <= _PLAIN[1]:
@@ -172,7 +174,7 @@ def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished)
     """Draw a row per snapshot and model: the densities of negative and of positive eigenvalues."""
     snapshots = table["snapshot"].unique()
     shown = table[table["model"].isin([member.model for member in members])]
-    ranges = {panel: _axis_range(shown, published, panel) for panel in _SIGNS}
+    ranges = {panel: _eigenvalue_axis_range(shown, published, panel) for panel in _SIGNS}
     height = (_PART_HEIGHT + _MODEL_HEIGHT * len(members)) * text_scale()
     below = _LEGEND_HEIGHT * bool(published)
     figure = Figure(figsize=(page_width(), height * len(snapshots) + below))
@@ -211,12 +213,12 @@ _BELOW = 0.5
 _ABOVE = 3
 
 
-def shares_of_bars(nodes: Array, weights: Array) -> tuple[Array, Array, float]:
-    """Return the share of all eigenvalues in each bar, and the edges of the bars.
+def bars_of_hessian_density(nodes: Array, weights: Array) -> tuple[Array, Array, float]:
+    """Return the share of all eigenvalues in each bar, the edges of the bars, and a magnitude.
 
-    The last value is the magnitude below which the axis is linear.
+    The axis is linear up to this magnitude.
     """
-    linear = _linear_threshold(pd.Series(nodes))
+    linear = _eigenvalue_linear_threshold(pd.Series(nodes))
     scale = SymmetricalLogTransform(10, linear, 1)
     lowest, highest = nodes.min(), nodes.max()
     low, high = scale.transform(np.array([lowest, highest]))
@@ -229,7 +231,7 @@ def shares_of_bars(nodes: Array, weights: Array) -> tuple[Array, Array, float]:
 def _draw_spectral_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
     quadratures = len(rows[["batch", "probe"]].drop_duplicates())
     weights = rows["weight"].to_numpy() / quadratures
-    shares, ends, linear = shares_of_bars(rows["node"].to_numpy(), weights)
+    shares, ends, linear = bars_of_hessian_density(rows["node"].to_numpy(), weights)
     axes.set_xscale("symlog", linthresh=linear)
     axes.xaxis.set_major_locator(_symlog_ticks(linear))
     axes.set_yscale("log")
@@ -264,18 +266,18 @@ def plot_hessian_density(table: pd.DataFrame, members: Members) -> Figure:
     return rows[0].figure
 
 
-# Resamples of the bootstrap over batches.
+# The number of resamples of the bootstrap over batches.
 _RESAMPLES = 2000
 # Seed of the bootstrap over batches.
 _SEED = 0
 # The distance between the first and the last model of a row, as a share of the row's height.
 _APART = 0.5
 _ROW = 0.32  # height of a row in inches
-# The number of ticks on each side of a symlog axis: every other one of eight powers of ten.
+# About the number of ticks of a symlog axis: with eight powers of ten, every second one has a tick.
 _TICKS = 5
 
 
-def means_by_part(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
+def curvature_means_by_part(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
     """Return a row per part: the mean over batches, its interval, and the value in each batch."""
     wide = values.groupby([rows["batch"], rows["index"]]).first().unstack()
     low, high, _ = spread(wide.to_numpy(), _RESAMPLES, _SEED)
@@ -288,7 +290,7 @@ _FEWEST = 10
 _BATCH: dict[str, Any] = {**HEAD, "alpha": HEAD_ALPHA, "zorder": 2}
 
 
-def _values_of_few_batches(points: pd.DataFrame, legend: Legend) -> Array | None:
+def _curvature_of_few_batches(points: pd.DataFrame, legend: Legend) -> Array | None:
     """Return the values in each batch, (parts, batches), or None if there are many batches.
 
     If values are returned, the legend gets an entry for them.
@@ -300,17 +302,17 @@ def _values_of_few_batches(points: pd.DataFrame, legend: Legend) -> Array | None
     return values
 
 
-def _means_over_batches(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def _curvature_means_over_batches(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return three tables of means over batches, with a row for each part.
 
-    `magnitude` is that of the largest eigenvalue. `mean` is the mean eigenvalue of the Hessian,
-    `gauss_newton` that of its Gauss-Newton part.
+    `magnitude` is the magnitude of the largest eigenvalue. `mean` is the mean eigenvalue of the
+    Hessian, and `gauss_newton` the mean eigenvalue of its Gauss-Newton part.
     """
     size = rows["parameters"]
     return {
-        "magnitude": means_by_part(rows, rows["eigenvalue"].abs()),
-        "mean": means_by_part(rows, rows["trace"] / size),
-        "gauss_newton": means_by_part(rows, rows["gauss_newton_trace"] / size),
+        "magnitude": curvature_means_by_part(rows, rows["eigenvalue"].abs()),
+        "mean": curvature_means_by_part(rows, rows["trace"] / size),
+        "gauss_newton": curvature_means_by_part(rows, rows["gauss_newton_trace"] / size),
     }
 
 
@@ -318,7 +320,7 @@ _LARGEST, _MEAN = "Largest |eigenvalue|", "Mean eigenvalue"
 _LABELS = {"mean": "Hessian", "gauss_newton": "Gauss-Newton part"}
 
 
-def _linear_threshold(means: pd.Series) -> float:
+def _eigenvalue_linear_threshold(means: pd.Series) -> float:
     """Return the magnitude below which an axis is linear: about the tenth percentile of the means.
 
     Without a linear part, a few much smaller means would stretch the axis.
@@ -328,7 +330,7 @@ def _linear_threshold(means: pd.Series) -> float:
 
 
 def _draw_curvature_by_depth(panel: Panel, depth: pd.Series, points: pd.DataFrame) -> None:
-    at, each = depth[points.index], _values_of_few_batches(points, panel.legend)
+    at, each = depth[points.index], _curvature_of_few_batches(points, panel.legend)
     if each is None:
         panel.draw_interval(at, points["low"], points["high"])
     else:
@@ -337,7 +339,7 @@ def _draw_curvature_by_depth(panel: Panel, depth: pd.Series, points: pd.DataFram
 
 
 def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
-    """Draw two panels per model and snapshot: largest eigenvalues of blocks, mean ones below."""
+    """Draw two panels per model and snapshot: largest eigenvalues of blocks above mean ones."""
     snapshots = table["snapshot"].unique()
     panels = stack_panels(len(members), 2 * len(snapshots))
     for label in _LABELS.values():
@@ -351,11 +353,11 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) 
             points = rows_of(blocks, member.model, ["index"])
             depth = points.set_index("index")["depth"].rolling(2, min_periods=1).mean()
             # Leave out the head, which comes after the last cut point and has no depth.
-            drawn = _means_over_batches(above.rows[above.rows["index"] < len(points)])
+            drawn = _curvature_means_over_batches(above.rows[above.rows["index"] < len(points)])
             # Set scales before drawing: matplotlib computes margins from the scale at that time.
             above.axes.set_yscale("log")
             linear = drawn["gauss_newton"]["mean"]
-            below.axes.set_yscale("symlog", linthresh=_linear_threshold(linear))
+            below.axes.set_yscale("symlog", linthresh=_eigenvalue_linear_threshold(linear))
             above.draw_bands(points)
             below.draw_bands(points)
             below.draw_curve(depth[linear.index], linear, **dashed)
@@ -371,11 +373,11 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) 
     return panels[-1].finish("Normalized depth", _MEAN)
 
 
-def _draw_means_in_rows(
+def _draw_curvature_in_rows(
     axes: Axes, heights: Array, points: pd.DataFrame, style: Mapping[str, Any], legend: Legend
 ) -> None:
-    """Draw the mean of each part in its row, with its interval, or with each batch if few."""
-    each = _values_of_few_batches(points, legend)
+    """Draw the mean of each part in its row, with its interval or, for few batches, each batch."""
+    each = _curvature_of_few_batches(points, legend)
     low, high = (points[end] if each is None else np.nan for end in ("low", "high"))
     draw_points_with_intervals(axes, heights, (low, points["mean"], high), style)
     if each is None:
@@ -387,7 +389,10 @@ def _draw_means_in_rows(
 
 
 def plot_curvature_by_layer(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw a row per kind of layer: left the largest eigenvalue of each model, right the mean."""
+    """Draw a row per kind of layer, and one for the network.
+
+    On the left is the largest eigenvalue of each model, on the right the mean eigenvalue.
+    """
     rows = table[table["of"] != "block"]
     snapshots = list(dict.fromkeys(rows["snapshot"]))
     # The network comes first, then kinds of layers by index.
@@ -409,15 +414,15 @@ def plot_curvature_by_layer(table: pd.DataFrame, members: Members) -> Figure:
         for nth, snapshot in enumerate(snapshots):
             own = rows_of(rows, member.model, snapshot=snapshot)
             numbers = own["part"].map(parts.index)
-            drawn = _means_over_batches(own.assign(index=numbers))
+            drawn = _curvature_means_over_batches(own.assign(index=numbers))
             at = drawn["mean"].index.to_numpy() + nth * len(parts) + offset
-            _draw_means_in_rows(left, at, drawn["magnitude"], look.line, panels.legend)
-            _draw_means_in_rows(right, at, drawn["gauss_newton"], look.hollow, panels.legend)
-            _draw_means_in_rows(right, at, drawn["mean"], look.line, panels.legend)
+            _draw_curvature_in_rows(left, at, drawn["magnitude"], look.line, panels.legend)
+            _draw_curvature_in_rows(right, at, drawn["gauss_newton"], look.hollow, panels.legend)
+            _draw_curvature_in_rows(right, at, drawn["mean"], look.line, panels.legend)
     panels.legend.add_marker(f"open: {_LABELS['gauss_newton']}", looks_of(members)[0].hollow, GRAY)
     left.set_xscale("log")
     means = rows["gauss_newton_trace"] / rows["parameters"]
-    linear = _linear_threshold(means)
+    linear = _eigenvalue_linear_threshold(means)
     right.set_xscale("symlog", linthresh=linear)
     right.xaxis.set_major_locator(_symlog_ticks(linear))
     right.axvline(0, **ZERO, zorder=0.5)

@@ -12,7 +12,13 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
-from vitscope.measures.landscape.measure import TABLE, Point, Settings, grid, points_of_claims
+from vitscope.measures.landscape.measure import (
+    TABLE,
+    Point,
+    Settings,
+    grid,
+    landscape_points_for_claims,
+)
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import Recording, is_recorded, own_stream
 from vitscope.networks.running.predictions import scores_of_images
@@ -51,9 +57,9 @@ def random_direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor
 def moving_weights(
     model: nn.Module, seed: int, pair: int = 0
 ) -> Iterator[Callable[[float, float], None]]:
-    """Give a function that moves the weights of a model to a point; restore them at the end.
+    """Yield a function that moves the weights of a model to a point; restore them at the end.
 
-    Each `pair` of directions has its own two axes.
+    `pair` is the number of the pair of random directions along which the weights move.
 
     Weights are changed in place. Each move starts from a copy of the trained weights, so that
     rounding errors do not add up.
@@ -88,8 +94,8 @@ def l2_terms(model: nn.Module) -> dict[str, float]:
     return {"l2": float(norms.sum()), "l2_squared": float(norms.square().sum())}
 
 
-def pick_precision(wanted: str, device: torch.device) -> str:
-    """Return float32 or bfloat16; `auto` is bfloat16 if the device has instructions for it."""
+def pick_landscape_precision(wanted: str, device: torch.device) -> str:
+    """Return float32 or bfloat16; `auto` means bfloat16 if the device has instructions for it."""
     if wanted != "auto":
         return wanted
     if device.type == "cuda":
@@ -99,7 +105,7 @@ def pick_precision(wanted: str, device: torch.device) -> str:
     return "bfloat16" if any(has.get(feature) for feature in FAST_BFLOAT16) else "float32"
 
 
-def batches_at_points(
+def batches_at_landscape_points(
     images: Augmented, batch_size: int, device: torch.device, layout: torch.memory_format
 ) -> Callable[[], Iterable[tuple[Tensor, Tensor]]]:
     """Return a function that gives the batches of all images, to call once at each point."""
@@ -143,7 +149,7 @@ def losses_at(
 ) -> pd.DataFrame:
     """Return the rows of a landscape table at points of one plane, without the column `model`."""
     images, device, say = given.images, given.device, given.say
-    precision = pick_precision(settings.precision, device)
+    precision = pick_landscape_precision(settings.precision, device)
     layout = LAYOUTS[precision]
     model = given.network.eval().to(device, memory_format=layout)  # type: ignore[call-overload]
     progress = Progress(len(points), "points", say)
@@ -163,7 +169,7 @@ def losses_at(
         return (model(batch).float(),)
 
     with moving_weights(model, settings.seed, pair) as move, own_stream(device):
-        batches = batches_at_points(images, settings.batch_size, device, layout)
+        batches = batches_at_landscape_points(images, settings.batch_size, device, layout)
         for x, y in points:
             move(x, y)
             with torch.inference_mode(), autocast():
@@ -192,9 +198,9 @@ def losses_at(
 def measure_landscape(
     given: OnLoss, settings: Settings, rows: Sequence[int], weight_decay: float
 ) -> pd.DataFrame:
-    """Return the loss at the points in the rows of the grid from `rows[0]` to before `rows[1]`."""
+    """Return the loss at the points in the grid's rows from `rows[0]` to before `rows[1]`."""
     where = settings.points, settings.radius, range(*rows)
-    wanted = [grid(*where)] + [points_of_claims(*where)] * (settings.directions - 1)
+    wanted = [grid(*where)] + [landscape_points_for_claims(*where)] * (settings.directions - 1)
     tables = [
         losses_at(given, chosen, settings, weight_decay, pair)
         for pair, chosen in enumerate(wanted)

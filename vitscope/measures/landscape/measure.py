@@ -5,8 +5,8 @@ The table `landscape`: one row per model, pair of directions and point of the gr
 The trained weights are at 0, 0. The first pair of directions, 0, has the whole grid. Other pairs
 have only the points that claims are about: the middle, its four neighbours, and the points at a
 distance of about 0.5. For the scores after `l2_squared`, the label of an image is the most probable
-class of its target, as for the authors. If the logits of an image are not finite, the losses and
-scores of the point are null.
+class of its target, as the authors define it. If the logits of an image are not finite, the losses
+and scores of the point are null.
 """
 
 from dataclasses import dataclass
@@ -38,8 +38,13 @@ def grid(points: int, radius: float, rows: range | None = None) -> list[Point]:
     return [(x, steps[row]) for row in (rows or range(points)) for x in steps]
 
 
-def points_of_claims(points: int, radius: float, rows: range | None = None) -> list[Point]:
-    """Return the points of claims: trained weights, their neighbours, and the ring at `RADIUS`."""
+def landscape_points_for_claims(
+    points: int, radius: float, rows: range | None = None
+) -> list[Point]:
+    """Return the grid points that claims need, of some `rows` if given; x varies fastest.
+
+    They are the trained weights, their four neighbours, and the ring at `RADIUS`.
+    """
     step = 2 * radius / (points - 1)
     return [
         point
@@ -53,7 +58,7 @@ def about_radius(distance: float, step: float) -> bool:
     return abs(distance - RADIUS) <= step / 2 * ROUNDING
 
 
-# Descriptions of scores that differ from those in SCORES, because targets are soft.
+# Descriptions that replace the ones in SCORES, because targets are soft.
 _BY_TARGET: Columns = {
     "accuracy": ("float64", "share of the images whose most probable target is predicted"),
     "top5": ("float64", "share of images whose target is among the five most probable"),
@@ -131,7 +136,7 @@ class Settings:
 
 
 def choose_rows(case: Case) -> Given:
-    """Return the settings, the rows of the grid, and the weight decay, 0 to leave out L2."""
+    """Return the settings, the rows of the grid, and the weight decay: 0 to leave out L2."""
     decay = case.study.weight_decay(case.model) if case.settings.l2 else 0
     rows = [case.steps.start, case.steps.stop]
     return {**whole_settings(case), "rows": rows, "weight_decay": decay}
@@ -140,7 +145,7 @@ def choose_rows(case: Case) -> Given:
 def count_passes_of_landscape(case: Case) -> Work:
     """Count a pass for each augmented image at each point in the rows of the part."""
     settings: Settings = case.settings
-    of_claims = len(points_of_claims(settings.points, settings.radius, case.steps))
+    of_claims = len(landscape_points_for_claims(settings.points, settings.radius, case.steps))
     points = len(case.steps) * settings.points + of_claims * (settings.directions - 1)
     share = 1 if settings.precision == "float32" else SHARE_OF_BFLOAT16
     count = points * case.study.analysis.augmented.images * share

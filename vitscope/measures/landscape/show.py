@@ -56,8 +56,8 @@ from vitscope.measures.landscape.measure import about_radius
 
 LABEL = "Loss above its minimum"
 
-# The highest loss that is shown, over the median of the flattest landscape. The paper shows losses
-# below 42, which is 4.4 times the median of its ViT.
+# The highest loss that is shown, as a multiple of the median loss of the flattest landscape. The
+# paper shows losses below 42, which is 4.4 times the median loss of its ViT.
 _CUT_OVER_MEDIAN = 4.4
 
 
@@ -96,7 +96,7 @@ class Landscapes:
         return f"{member.label}\n{percent(share)} of points cut" if share else member.label
 
 
-def grid_points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
+def drawn_landscape_points(table: pd.DataFrame, member: Member) -> pd.DataFrame:
     """Return the points of a model in its first pair of directions, with x varying fastest.
 
     Refuse an incomplete grid, and one without a finite loss.
@@ -118,7 +118,7 @@ def grid_points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
 
 def above_minimum(table: pd.DataFrame, member: Member) -> AboveMinimum:
     """Return the loss of a model on its grid, minus its lowest value."""
-    points = grid_points_of(table, member)
+    points = drawn_landscape_points(table, member)
     x, y = points["x"].unique(), points["y"].unique()
     loss = points["loss"].to_numpy(np.float64).reshape(len(y), len(x))
     finite = np.where(np.isfinite(loss), loss, np.nan)
@@ -133,8 +133,8 @@ def read_landscapes(table: pd.DataFrame, members: Members) -> Landscapes:
     return Landscapes(landscapes, min(_CUT_OVER_MEDIAN * flattest, highest) or 1.0)
 
 
-def loss_caveats(table: pd.DataFrame, members: Members) -> str:
-    """Say how the loss of these landscapes differs from that of training; empty if it does not."""
+def landscape_caveats(table: pd.DataFrame, members: Members) -> str:
+    """Return a note on how the loss differs from the loss of training; empty if it does not."""
     shown = table[table["model"].isin([member.model for member in members])]
     missing = []
     if (shown["weight_decay"] == 0).any():
@@ -151,7 +151,7 @@ _BOX = (4 / 0.8, 4 / 0.8, 3 / 22 * 42)
 _ZOOM = 1.25
 
 _WIDTH = 2.4  # the largest width of a surface, in inches
-_SHAPE = 2.1 / 2.4  # the height of a surface over its width
+_SHAPE = 2.1 / 2.4  # the height of a surface divided by its width
 _TITLE = 0.4  # the height of a title or a note, in inches
 _BAR_SPACE = 0.75  # the width of the colour bar with its labels, in inches
 _BAR_WIDTH = 0.09  # inches
@@ -179,7 +179,7 @@ def _surface_panels(count: int, note: bool) -> Panels:
     return Panels(figure, spaces, columns)
 
 
-def _draw_color_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
+def _draw_landscape_color_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
     width, height = figure.get_size_inches()
     high = _BAR_HEIGHT * text_scale()
     left, bottom = width - _BAR_SPACE * text_scale() + 0.1, (height - high) / 2
@@ -188,7 +188,7 @@ def _draw_color_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
     axes.set_title(title, fontsize=matplotlib.rcParams["ytick.labelsize"], loc="left")
 
 
-def faces_below_cut(surface: AboveMinimum, cut: float) -> list[Array]:
+def surface_faces_below_cut(surface: AboveMinimum, cut: float) -> list[Array]:
     """Return the polygons of a surface below the cut: (corners, 3) for each face of the grid.
 
     Faces with a corner that is not finite, and faces wholly above the cut, are left out.
@@ -197,10 +197,12 @@ def faces_below_cut(surface: AboveMinimum, cut: float) -> list[Array]:
     points = np.stack([x, y, surface.loss], axis=-1)
     corners = np.stack([points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]], axis=2)
     finite = corners[np.isfinite(corners).all(axis=(2, 3))]
-    return [below for each in finite if len(below := _clip_face(each, cut - each[:, 2])) > 2]
+    return [
+        below for each in finite if len(below := _clip_surface_face(each, cut - each[:, 2])) > 2
+    ]
 
 
-def _clip_face(corners: Array, room: Array) -> Array:
+def _clip_surface_face(corners: Array, room: Array) -> Array:
     """Cut off the part of a polygon where `room`, one value per corner, is negative.
 
     `room` is linear along edges.
@@ -215,11 +217,11 @@ def _clip_face(corners: Array, room: Array) -> Array:
     return np.array(found)
 
 
-def split_face(face: Array, levels: Array) -> Iterator[Array]:
+def split_surface_face(face: Array, levels: Array) -> Iterator[Array]:
     """Cut a face at each level of the loss, and yield the parts, each drawn in one colour."""
     for low, high in pairwise(levels):
-        below = _clip_face(face, high - face[:, 2])
-        band = _clip_face(below, below[:, 2] - low) if len(below) else below
+        below = _clip_surface_face(face, high - face[:, 2])
+        band = _clip_surface_face(below, below[:, 2] - low) if len(below) else below
         if len(band) > 2:
             yield band
 
@@ -227,8 +229,8 @@ def split_face(face: Array, levels: Array) -> Iterator[Array]:
 def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: ScalarMappable) -> None:
     drawn = [
         band
-        for face in faces_below_cut(surface, cut)
-        for band in split_face(face, _contour_levels(cut))
+        for face in surface_faces_below_cut(surface, cut)
+        for band in split_surface_face(face, _contour_levels(cut))
     ]
     shade = colors.to_rgba(np.array([each[:, 2].mean() for each in drawn]))
     axes.add_collection3d(
@@ -252,14 +254,14 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
 
 def plot_landscape(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one surface per model, all with the same point of view, scale and cut."""
-    note = loss_caveats(table, members)
+    note = landscape_caveats(table, members)
     panels = _surface_panels(len(members), bool(note))
     landscapes = read_landscapes(table, members)
     colors = ScalarMappable(Normalize(0, landscapes.cut), LOSS_COLORS)
     for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
         _draw_surface(axes, surface, landscapes.cut, colors)
         axes.set_title(landscapes.title(member, surface), y=1, pad=14)
-    _draw_color_bar(panels.figure, colors, landscapes.cut_label)
+    _draw_landscape_color_bar(panels.figure, colors, landscapes.cut_label)
     panels.add_note(note)
     return panels.figure
 
@@ -272,7 +274,7 @@ def _contour_levels(cut: float) -> Array:
 
 def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one contour map per model, all with the same scale and cut."""
-    note = loss_caveats(table, members)
+    note = landscape_caveats(table, members)
     panels = make_square_panels(len(members), _BAR_SPACE, 0.3, above=bool(note) * _TITLE)
     landscapes = read_landscapes(table, members)
     levels = _contour_levels(landscapes.cut)
@@ -299,20 +301,20 @@ def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
 
 def plot_landscape_slices(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per direction: the change of loss and NLL of all models along it."""
-    note = loss_caveats(table, members)
+    note = landscape_caveats(table, members)
     panels = make_panels(2)
     panels.figure.set_figheight(panels.figure.get_figheight() + bool(note) * _TITLE)
     looks, directions = looks_of(members), (("First", "x", "y"), ("Second", "y", "x"))
     for axes, (name, along, across) in zip(panels.axes, directions, strict=True):
         for member, look in zip(members, looks, strict=True):
-            points = grid_points_of(table, member)
+            points = drawn_landscape_points(table, member)
             on_axis = points[points[across] == 0].set_index(along)[["loss", "nll"]].sort_index()
             changes = on_axis.where(np.isfinite(on_axis)) - on_axis.loc[0]
             axes.plot(changes.index, changes["nll"], **look.hollow, **DOTTED, zorder=2.5)
             axes.plot(changes.index, changes["loss"], **look.curve, zorder=3)
         axes.set_title(f"{name} direction")
         axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-    # Give all panels one scale, from the lowest value to the highest, or to the cut if lower.
+    # Give all panels one scale, from the lowest value to the highest, or to the cut if it is lower.
     low = min(float(axes.dataLim.y0) for axes in panels.axes)
     cut = low + read_landscapes(table, members).cut
     high = min(max(float(axes.dataLim.y1) for axes in panels.axes), cut)
@@ -343,7 +345,7 @@ def _distances_to_middle(grid: pd.DataFrame) -> tuple[pd.Series, float]:
     return distance, float(distance[distance > 0].min())
 
 
-def curvature_at_middle(grid: pd.DataFrame) -> float:
+def landscape_curvature(grid: pd.DataFrame) -> float:
     """Return the mean second difference of the loss at the middle of a grid; NaN if undefined."""
     distance, step = _distances_to_middle(grid)
     middle = grid.loc[distance == 0, "loss"].iloc[0]
@@ -359,11 +361,11 @@ def nll_spread(grid: pd.DataFrame) -> float:
     return float(ring.max(skipna=False) - ring.min(skipna=False)) if len(ring) else np.nan
 
 
-def _claimed_values(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+def _claimed_landscape_values(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
     grids = [grid for _, grid in rows.groupby("direction")]
     middle = (rows["direction"] == 0) & (rows["x"] == 0) & (rows["y"] == 0)
     values = {
-        "curvature": [curvature_at_middle(grid) for grid in grids],
+        "curvature": [landscape_curvature(grid) for grid in grids],
         "nll_spread": [nll_spread(grid) for grid in grids],
         "accuracy": [rows.loc[middle, "accuracy"].item()],
     }
@@ -371,7 +373,7 @@ def _claimed_values(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(pairs, columns=["measure", "value"])
 
 
-def _difference_of_means(measure: str, ours: Points, theirs: Points) -> Found | None:
+def _landscape_difference(measure: str, ours: Points, theirs: Points) -> Found | None:
     one, other = (
         points.where(points.frame["measure"] == measure)["value"][0] for points in (ours, theirs)
     )
@@ -380,8 +382,8 @@ def _difference_of_means(measure: str, ours: Points, theirs: Points) -> Found | 
     return replace(found, draws=(other, one)) if found and several else found
 
 
-def _flatter_is_more_accurate(ours: Points, theirs: Points) -> Found | None:
-    flatter = _difference_of_means("nll_spread", ours, theirs)
+def _flatter_landscape_is_more_accurate(ours: Points, theirs: Points) -> Found | None:
+    flatter = _landscape_difference("nll_spread", ours, theirs)
     if flatter is None or not flatter.value:
         return None
     first, second = (one_value(points, "accuracy") for points in (ours, theirs))
@@ -392,7 +394,7 @@ _LESS_SPREAD = Statistic(
     "difference of the spread of the NLL",
     "The spread is the highest minus the lowest NLL at a distance of 0.5, within "
     f"half a step. {_SMALLER}",
-    partial(_difference_of_means, "nll_spread"),
+    partial(_landscape_difference, "nll_spread"),
 )
 
 CLAIMS_LANDSCAPE = Evidence(
@@ -408,7 +410,7 @@ CLAIMS_LANDSCAPE = Evidence(
                 "The curvature is the second difference of the loss (NLL and L2 term) at the "
                 "trained weights, over the nearest steps and averaged over both directions. "
                 f"{_SMALLER}",
-                partial(_difference_of_means, "curvature"),
+                partial(_landscape_difference, "curvature"),
             ),
             _WHY,
         ),
@@ -439,11 +441,11 @@ CLAIMS_LANDSCAPE = Evidence(
                 "minus that of the other, at the trained weights and on the images of the "
                 "landscape. It has no interval: these are training images, augmented by the "
                 "recipe of each model and mixed by whole batches, of which there are few.",
-                _flatter_is_more_accurate,
+                _flatter_landscape_is_more_accurate,
             ),
             "The paper says that MSAs improve accuracy by flattening the loss (Section 2, "
             "Fig. 1). Of its own two models the flatter one, ViT, is the less accurate.",
         ),
     ),
-    _claimed_values,
+    _claimed_landscape_values,
 )

@@ -8,8 +8,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from vitscope.measures.given import OnLoss
-from vitscope.measures.hessian.lanczos import quadrature
-from vitscope.measures.hessian.operator import CHECKED, of_model, require_deterministic
+from vitscope.measures.hessian.lanczos import lanczos_quadrature
+from vitscope.measures.hessian.operator import (
+    CHECKED,
+    hessian_of_model,
+    require_deterministic_hessian,
+)
 from vitscope.measures.landscape.compute import moving_weights
 from vitscope.networks.running.device import own_stream
 from vitscope.progress import Progress
@@ -17,11 +21,12 @@ from vitscope.training.batches import clean_batches
 from vitscope.training.recipe import training_rows
 from vitscope.training.steps import decays, trained_parameters
 
-# Whether the loss has the L2 term, "slice" or "spectrum", and the columns `x` and `value`.
+# A row of the columns `l2`, `of`, `x` and `value`. `l2` says whether the loss has the L2 term, and
+# `of` is "slice" or "spectrum".
 Row = tuple[bool, str, float, float]
 
 
-def losses_along_direction(
+def loss_terms_along_direction(
     network: nn.Module,
     images: Tensor,
     targets: Tensor,
@@ -29,7 +34,7 @@ def losses_along_direction(
     seed: int,
     at: Sequence[float],
 ) -> Iterator[Row]:
-    """Yield the loss, without and with L2, at the steps `at` along a seed's first direction."""
+    """Yield the loss, without and with L2, at the steps `at` along the seed's first direction."""
     trained = trained_parameters(network).items()
     decaying = [each.detach() for name, each in trained if decays(name, each)]
     with moving_weights(network, seed) as move:
@@ -42,13 +47,15 @@ def losses_along_direction(
             yield True, "slice", x, nll + decay / 2 * squares
 
 
-def hessian_spectra(
+def loss_term_spectra(
     network: nn.Module, images: Tensor, targets: Tensor, decay: float, batch: int, steps: int
 ) -> Iterator[Row]:
     """Yield nodes and weights of the spectrum of the Hessian, without L2 and with it."""
     for l2 in (False, True):
-        hessian = of_model(network, images, targets, l2 * decay)
-        for node, weight in zip(*quadrature(hessian, hessian.start(batch), steps), strict=True):
+        hessian = hessian_of_model(network, images, targets, l2 * decay)
+        for node, weight in zip(
+            *lanczos_quadrature(hessian, hessian.start(batch), steps), strict=True
+        ):
             yield l2, "spectrum", node, weight
 
 
@@ -74,15 +81,17 @@ def measure_loss_terms(
     progress, tables = Progress(2 * len(batches), "batches", given.say), []
     with own_stream(given.device):
         first = [each[:CHECKED].to(given.device) for each in drawn[False]]
-        require_deterministic(lambda: of_model(network, first[0], first[1], weight_decay))
+        require_deterministic_hessian(
+            lambda: hessian_of_model(network, first[0], first[1], weight_decay)
+        )
         for batch in batches:
             chosen = slice(batch * batch_size, (batch + 1) * batch_size)
             for is_clean, pair in drawn.items():
                 images, targets = (each[chosen].to(given.device) for each in pair)
                 on = network, images, targets, weight_decay
                 found = [
-                    *losses_along_direction(*on, seed, at),
-                    *hessian_spectra(*on, batch, steps),
+                    *loss_terms_along_direction(*on, seed, at),
+                    *loss_term_spectra(*on, batch, steps),
                 ]
                 table = pd.DataFrame(found, columns=["l2", "of", "x", "value"])
                 tables.append(table.assign(batch=batch, clean=is_clean))

@@ -4,15 +4,16 @@ The table `loss_terms`: one row per model, batch, condition and point.
 
 A network was trained on augmented images, with a loss that has a weight decay term. The loss is
 measured with this term and without it (`l2`), and on augmented and on clean images (`clean`). Only
-one of these four conditions is that of the training.
+one of these four conditions is the one in which the network was trained.
 
 **The slice** is the loss at the trained weights and at steps along one random direction, normalized
-by filter like those of `landscape`. The term is `weight_decay` / 2 times the sum of squares of the
-parameters that decay in training; along a direction it is a parabola.
+by filter like the directions of `landscape`. The term is `weight_decay` / 2 times the sum of
+squares of the parameters that decay in training; along a direction it is a parabola.
 
-**The spectrum** is that of the Hessian at the trained weights, by stochastic Lanczos quadrature as
-in `hessian_density`, from one random vector for each batch. The term adds `weight_decay` to the
-diagonal for the parameters that decay; if all of them decay, it adds this to each eigenvalue.
+**The spectrum** is the spectrum of the Hessian at the trained weights, by stochastic Lanczos
+quadrature as in `hessian_density`, from one random vector for each batch. The term adds
+`weight_decay` to the diagonal for the parameters that decay; if all parameters decay, it adds
+`weight_decay` to each eigenvalue.
 """
 
 from dataclasses import asdict, dataclass
@@ -24,7 +25,7 @@ from vitscope.measures.hessian.measure import (
     PASSES_OF_A_PRODUCT,
     SHARES,
     fit_batches,
-    refuse_batches,
+    refuse_hessian_batches,
 )
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
 from vitscope.settings.section import setting
@@ -59,8 +60,8 @@ class Settings:
     steps: int = setting(40, "Steps of Lanczos for each spectrum.", minimum=5)
 
 
-def choose_batches_and_images(case: Case) -> Given:
-    """Return the batches, the settings, and the seed that training images depend on."""
+def choose_batches_of_loss_terms(case: Case) -> Given:
+    """Return the batches, the settings, the weight decay, and what training images depend on."""
     study, settings = case.study, asdict(case.settings)
     del settings["batches_per_job"]
     trained_on = {"images": None, "seed": 0}
@@ -85,9 +86,9 @@ def count_passes_of_loss_terms(case: Case) -> Work:
     return Work(count, settings.batch_size, "product", settings.steps)
 
 
-def refuse_loss_without_terms(case: Case) -> None:
+def refuse_missing_loss_terms(case: Case) -> None:
     """Refuse a loss without augmentation or without weight decay, which the figure leaves out."""
-    refuse_batches(case)
+    refuse_hessian_batches(case)
     if case.study.clean or not case.study.weight_decay(case.model):
         raise VitscopeError(
             f"{case.study.path}: models.{case.model}: figures of the kind 'loss_terms' leave out "
@@ -102,9 +103,9 @@ LOSS_TERMS = Measure(
     question="How networks train",
     figures={"loss_terms": FigureKind()},
     settings=Settings,
-    arguments=choose_batches_and_images,
+    arguments=choose_batches_of_loss_terms,
     takes=count_passes_of_loss_terms,
     shares=SHARES,
-    refuse=refuse_loss_without_terms,
+    refuse=refuse_missing_loss_terms,
     fit=partial(fit_batches, usual=Settings()),
 )

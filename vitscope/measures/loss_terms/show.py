@@ -16,7 +16,7 @@ _WIDE = 2.0
 _LINES: dict[bool, dict[str, Any]] = {True: PLAIN, False: DASHED}
 
 
-def _node_look(l2: bool, color: str) -> dict[str, Any]:
+def _loss_terms_node_look(l2: bool, color: str) -> dict[str, Any]:
     """Return the look of a node: a pale disk with L2, a ring in front of it without L2.
 
     Both are visible even where they coincide.
@@ -27,9 +27,9 @@ def _node_look(l2: bool, color: str) -> dict[str, Any]:
 
 
 def plot_loss_terms(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw slices above spectra, with and without L2; each model has two panels in a row.
+    """Draw slices above spectra, with and without L2, in two columns per model.
 
-    The first of them shows augmented images, the second clean ones.
+    A model's first column shows augmented images, its second column clean images.
     """
     upper, lower = stack_panels(2 * len(members), 2)
     shown = [(member, clean) for member in members for clean in _TITLES]
@@ -41,9 +41,9 @@ def plot_loss_terms(table: pd.DataFrame, members: Members) -> Figure:
             change, nodes = losses - losses.iloc[len(losses) // 2], own[own["of"] == "spectrum"]
             above.plot(change.index, change, color=color, **line)
             share = nodes["value"] / nodes["batch"].nunique()
-            below.plot(nodes["x"], share, linestyle="", **_node_look(l2, color))
+            below.plot(nodes["x"], share, linestyle="", **_loss_terms_node_look(l2, color))
             said = "with L2" if l2 else "without L2"
-            upper.legend.add_line(said, {"color": GRAY, **line, **_node_look(l2, GRAY)})
+            upper.legend.add_line(said, {"color": GRAY, **line, **_loss_terms_node_look(l2, GRAY)})
         above.set_title(f"{member.label}\n{_TITLES[clean]}")
         above.sharey(upper.axes[0])
         below.sharex(lower.axes[0])

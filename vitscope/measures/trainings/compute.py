@@ -14,7 +14,7 @@ from vitscope.training.trajectory import check_moment_count, polar_coordinates
 def measure_learning_curves(given: OnWeights, snapshots: Mapping[str, int]) -> pd.DataFrame:
     """Return the record of each epoch, and the names of the snapshots taken after that epoch.
 
-    `snapshots` has the epoch of each snapshot by name.
+    `snapshots` maps the name of each snapshot to its epoch.
     """
     assert given.history is not None, "learning curves need the history of a training"
     last = int(given.history["epoch"].max())

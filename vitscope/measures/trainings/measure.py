@@ -10,12 +10,12 @@ much a model overfits.
 The table `trajectory`: one row per model and moment of its training.
 
 For distances and angles, all parameters of a model, without buffers, are one vector. The first
-moment has the radius 1 and the angle 0. The last moment has 0 for both, since its distance is 0 and
-has no direction. A recorded trajectory has the moment 0 for the first weights, and one for every
+moment has the radius 1 and the angle 0. The last moment has 0 for both, since a distance of 0 has
+no direction. A recorded trajectory has the moment 0 for the first weights, and a moment for every
 epoch. Snapshots in half precision change radius and angle of the small models by less than 1e-6.
 
 In a recorded trajectory, `ends_warmup` is true at the epoch `warmup_epochs` of the model's recipe;
-in one through snapshots, at the snapshot with the name `warmup`.
+in a trajectory through snapshots, it is true at the snapshot with the name `warmup`.
 """
 
 from vitscope.errors import VitscopeError, listed
@@ -37,15 +37,15 @@ LEARNING_CURVES_TABLE = Table(
 )
 
 
-def find_snapshots(case: Case) -> Given:
-    """Return the epoch after which each snapshot was taken, if that is known."""
+def find_learning_curve_snapshots(case: Case) -> Given:
+    """Return after which epoch each snapshot was taken; leave out snapshots of unknown epochs."""
     study, model = case.study, case.model
     warmup = study.recipe(model).warmup_epochs if study.training is not None else None
     named = {name: epoch_of(name, warmup) for name in study.models[model].snapshots}
     return {"snapshots": {name: epoch for name, epoch in named.items() if epoch is not None}}
 
 
-def refuse_without_history(case: Case) -> None:
+def refuse_curves_without_history(case: Case) -> None:
     if case.study.models[case.model].history is None:
         raise VitscopeError(
             f"{case.study.path}: models.{case.model}.history: found none, allowed: the table that "
@@ -58,8 +58,8 @@ LEARNING_CURVES = Measure(
     table=LEARNING_CURVES_TABLE,
     question="How networks train",
     figures={"training": FigureKind(options=Multiples)},
-    arguments=find_snapshots,
-    refuse=refuse_without_history,
+    arguments=find_learning_curve_snapshots,
+    refuse=refuse_curves_without_history,
 )
 
 TRAJECTORY_TABLE = Table(
@@ -75,11 +75,11 @@ TRAJECTORY_TABLE = Table(
     },
 )
 
-# The least number of snapshots besides the end: the first weights, and one in between.
+# The minimum number of snapshots before the last weights: the first weights, and one in between.
 LEAST_SNAPSHOTS = 2
 
 
-def find_warmup(case: Case) -> Given:
+def find_trajectory_warmup(case: Case) -> Given:
     """Return the moment that ends the warm-up; without a history, also snapshots and network."""
     study, model = case.study, case.model
     entry = study.models[model]
@@ -89,7 +89,7 @@ def find_warmup(case: Case) -> Given:
     return {"warmup": str(study.recipe(model).warmup_epochs) if known else None}
 
 
-def refuse_few_snapshots(case: Case) -> None:
+def refuse_short_trajectory(case: Case) -> None:
     model = case.study.models[case.model]
     if model.history is None and len(model.snapshots) < LEAST_SNAPSHOTS:
         raise VitscopeError(
@@ -104,6 +104,6 @@ TRAJECTORY = Measure(
     table=TRAJECTORY_TABLE,
     question="How networks train",
     figures={"trajectory": FigureKind()},
-    arguments=find_warmup,
-    refuse=refuse_few_snapshots,
+    arguments=find_trajectory_warmup,
+    refuse=refuse_short_trajectory,
 )

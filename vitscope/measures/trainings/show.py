@@ -66,12 +66,12 @@ _FIGURE_HEIGHTS = {90: 3.4, 180: 2.3}
 _RADII = {90: (0.25, 0.5, 0.75, 1.0), 180: (0.5, 1.0)}
 # Markers darken and grow from the first moment to the last.
 _PALEST = 0.85  # the share of white in the first marker
-_SMALLEST = 0.8  # the size of the first marker, over the usual one
-_LARGEST = 1.3  # the size of the last marker, over the usual one
+_SMALLEST = 0.8  # the size of the first marker, as a multiple of the usual size
+_LARGEST = 1.3  # the size of the last marker, as a multiple of the usual size
 _LABEL: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
 
 
-def _draw_trajectory(axes: PolarAxes, points: pd.DataFrame, look: Look) -> None:
+def _draw_training_trajectory(axes: PolarAxes, points: pd.DataFrame, look: Look) -> None:
     angle, radius = points["angle"], points["radius"]
     axes.plot(angle, radius, **look.stroke, linewidth=CURVE, clip_on=False)
     between = points.iloc[1:-1]
@@ -93,7 +93,7 @@ def _draw_trajectory(axes: PolarAxes, points: pd.DataFrame, look: Look) -> None:
     axes.plot(warmup["angle"], warmup["radius"], **END_OF_WARMUP, zorder=4)
 
 
-def _fit_disk(axes: PolarAxes, table: pd.DataFrame) -> int:
+def _fit_trajectory_disk(axes: PolarAxes, table: pd.DataFrame) -> int:
     """Reduce the disk to a quarter or a half, as the trajectories need; return its degrees."""
     degrees = 90 if table["angle"].max() <= np.pi / 2 else 180
     axes.set_thetamin(0)
@@ -117,13 +117,13 @@ def plot_trajectory(table: pd.DataFrame, members: Members) -> Figure:
     axes = cast(PolarAxes, figure.add_subplot(projection="polar"))
     legend = Legend()
     for member, look in zip(members, looks_of(members), strict=True):
-        _draw_trajectory(axes, shown[member.model], look)
+        _draw_training_trajectory(axes, shown[member.model], look)
         # Give the legend full markers: in the panel, the fill of a marker shows the time.
         legend.add_line(member.label, replace(look, half_filled=False).curve)
     axes.plot(0, 1, **START, zorder=5)
     axes.plot(0, 0, **END, zorder=5)
     whole = pd.concat(shown.values())
-    figure.set_figheight(_FIGURE_HEIGHTS[_fit_disk(axes, whole)])
+    figure.set_figheight(_FIGURE_HEIGHTS[_fit_trajectory_disk(axes, whole)])
     legend.add_line("first weights", START)
     if whole["ends_warmup"].any():
         legend.add_line("end of warm-up", END_OF_WARMUP)
