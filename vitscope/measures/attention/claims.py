@@ -67,7 +67,7 @@ def _early_minus_late_spread(points: Points) -> Found | None:
 def _late_excess_over_mean(
     points: Points, values_of: Callable[[Points], Array], factor: float = 1
 ) -> Array | None:
-    """Return each point of the last third of the network, minus `factor` times the mean of all."""
+    """Return the values in the last third of the network, minus `factor` times the mean of all."""
     values, last = values_of(points), points.frame["depth"].to_numpy() >= 2 / 3
     return values[:, last] - factor * values.mean(axis=1, keepdims=True) if last.any() else None
 

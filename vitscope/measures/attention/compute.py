@@ -25,7 +25,7 @@ EPSILON = 1e-8
 def statistics_of_heads(
     attentions: Iterable[Attention], size: tuple[int, int], device: torch.device | None = None
 ) -> "list[HeadStatistics]":
-    """Return the `HeadStatistics` of each attention; attentions with equal places share one."""
+    """Return the `HeadStatistics` of each attention, shared by attentions with equal places."""
     known: dict[tuple[object, ...], HeadStatistics] = {}
     found = []
     for each in attentions:
@@ -47,7 +47,7 @@ class HeadStatistics:
         self.uniform, self.anywhere = _uniform_distances(attention, size)
 
     def of(self, weights: Weights) -> Array:
-        """Return what VALUES names for each image and head: (images, heads, values), in float64."""
+        """Return the statistics in `VALUES`: (images, heads, statistics), in float64."""
         found = np.full((weights.images, weights.attention.heads, len(VALUES)), np.nan)
         for piece in weights.pieces():
             values = self._values_of_piece(piece.weights)
@@ -62,7 +62,7 @@ class HeadStatistics:
             return torch.stack([undefined, undefined, entropy, undefined], -1)
         # Sum over windows, and over the queries that have a place.
         near = renormalized = nmi = taking = torch.zeros_like(entropy)
-        # The terms in these sums: queries in `near`, windows in `nmi`.
+        # Count the terms of these sums: queries in `near`, windows in `nmi`.
         queries = windows = 0
         for *placed, distances in self._placed:
             here = _select_placed(weights, placed)
@@ -105,7 +105,8 @@ def _windows_with_places(
 ) -> Iterator[list[Tensor]]:
     """Yield groups of windows in which the same queries and the same keys have a place.
 
-    A group has indices of windows, queries and keys, and the distances in pixels, (W, Q, K).
+    A group is a list: indices of windows (W,), of queries (Q,) and of keys (K,), and the distances
+    (W, Q, K) in pixels.
     """
     groups: dict[tuple[bytes, bytes], list[int]] = {}
     of_queries = ~np.isnan(attention.queries[..., 0])
@@ -126,7 +127,7 @@ def _windows_with_places(
 
 
 def _select_placed(weights: Tensor, placed: Sequence[Tensor]) -> Tensor:
-    """Return the attention from queries to keys that have places; copied only if there are gaps."""
+    """Return the attention from queries to keys with a place; a view unless there are gaps."""
     for dimension, indices in zip((1, 3, 4), placed, strict=True):
         count, first = len(indices), int(indices[0])
         if int(indices[-1]) - first + 1 == count:
@@ -144,10 +145,11 @@ def _entropy_of_rows(weights: Tensor) -> Tensor:
 
 
 def _nmi(weights: Tensor) -> Tensor:
-    """Return the mutual information of query and key, over the root of the product of entropies.
+    """Return the mutual information of query and key, normalized by their entropies.
 
-    All queries count as equally likely. The result is 0 if all of them attend alike. There must be
-    at least two queries and two keys.
+    It is divided by the square root of the product of the entropies. All queries count as equally
+    likely. The result is 0 if all queries attend alike. There must be at least two queries and two
+    keys.
     """
     raised = weights + EPSILON
     of_key = raised / raised.sum(-1, keepdim=True)
@@ -196,7 +198,7 @@ def measure_attention(given: OnModel, shard: int, selection: Given) -> pd.DataFr
 
 
 def _rows_by_head(values: Array, names: Sequence[str]) -> pd.DataFrame:
-    """Return values (images, heads, names) as a table with a row for each image and head."""
+    """Return `values` (images, heads, names) as a table with a row for each image and head."""
     image, head = np.divmod(np.arange(values[..., 0].size), values.shape[1])
     columns = dict(zip(names, values.reshape(-1, len(names)).T, strict=True))
     return pd.DataFrame({"image": image, "head": head, **columns})
@@ -214,15 +216,15 @@ def high_frequencies(tokens: Tensor) -> Tensor:
 
 
 def low_pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
-    """Return `bound`, `let_through` and `room`, as the table has them, for each image and head.
+    """Return `bound`, `let_through` and `room` of the table for each image and head.
 
-    The result is (images, heads, 3); the arguments are (images, windows, heads, rows, columns).
+    The result is (images, heads, 3); all arguments are (images, windows, heads, rows, columns).
     """
     weights, values, output = (each.double() for each in (weights, values, output))
     bounds = torch.linalg.matrix_norm(high_frequencies(weights), ord=2)
     before, after = (torch.linalg.matrix_norm(high_frequencies(each)) for each in (values, output))
     rounding = ROUNDING * torch.linalg.matrix_norm(values)
-    # Leave out what rounding may add, which alone would exceed a bound of zero.
+    # Subtract what rounding may add: rounding alone would exceed a bound of zero.
     room = 1 - (after - rounding).clamp_min(0) / (bounds * before).clamp_min(_TINY)
     before, after, rounding = (
         torch.linalg.vector_norm(each, dim=1) for each in (before, after, rounding)

@@ -37,9 +37,9 @@ def discard_lowest_weights(weights: Tensor, share: float) -> Tensor:
 class Rollout:
     """Tracks how much each token of the stream takes from each token of the first attention.
 
-    With `of_relevance`, the matrices are of relevance, not of attention: their rows are not
-    normalized, and the result leaves out what a token takes from itself, which is nearly everything
-    if gradients are small.
+    With `of_relevance`, the weights to `add` are relevance (attention times its gradient) in place
+    of attention. Then rows are not normalized, and the result leaves out what a token takes from
+    itself, which is nearly everything if gradients are small.
     """
 
     def __init__(self, attentions: Sequence[Attention], of_relevance: bool = False) -> None:
@@ -49,13 +49,13 @@ class Rollout:
         self._keys = [tokens_of(each.keys) for each in attentions]
         # If the first attention pools its keys, begin with the tokens before pooling.
         self._first = max(self._keys[0], self._queries[0], key=lambda each: len(each.places))
-        # Cache the pooling of maps, which does not depend on the image.
+        # Cache the matrices that pool maps, since they do not depend on the image.
         self._pooling = cache(pooling_matrix)
         self.begin()
 
     @property
     def grid(self) -> tuple[int, int]:
-        """The rows and columns of the map that the first attention reads."""
+        """The number of rows and of columns of the map that the first attention reads."""
         return self._first.grid
 
     def begin(self) -> None:
@@ -66,7 +66,7 @@ class Rollout:
         self._own = self._joint.clone() if self.of_relevance else None
 
     def run(self, network: nn.Module, image: Tensor, heads: str, discard: float = 0.0) -> Any:
-        """Roll out all attention for one image, an input of the network; return its output.
+        """Roll out all attention for one image (a network input); return the network's output.
 
         `heads` says how heads are combined: mean, max or min. The lowest weights of each attention,
         a share of `discard`, are then left out.
@@ -80,7 +80,10 @@ class Rollout:
             return network(image)
 
     def add(self, position: int, weights: Tensor) -> None:
-        """Multiply one more attention, (windows, queries, keys) of one image, into the rollout."""
+        """Multiply one more attention of an image into the rollout.
+
+        `position` is the index of the attention; its `weights` are (windows, queries, keys).
+        """
         queries, keys = self._queries[position], self._keys[position]
         matrix = join_windows(weights.cpu().to(self._joint.dtype), queries, keys)
         if not len(queries.places):
@@ -107,11 +110,11 @@ class Rollout:
             self._stream = queries
 
     def _normalize_rows(self, matrix: Tensor) -> Tensor:
-        """Normalize the rows of attention; leave those of relevance as they are."""
+        """Normalize the rows of attention, but leave rows of relevance as they are."""
         return matrix if self.of_relevance else matrix / matrix.sum(-1, keepdim=True)
 
     def _switch_stream(self, tokens: Tokens) -> None:
-        """Switch the stream to other tokens, for example where its map is pooled."""
+        """Switch the stream to other tokens, for example after the network pools its map."""
         if not tokens.same(self._stream):
             pooling = self._pooling(self._stream, tokens).to(self._joint)
             self._joint = pooling @ self._joint
@@ -119,7 +122,7 @@ class Rollout:
             self._stream = tokens
 
     def result(self) -> tuple[str, Tensor]:
-        """Return which row is read, and its values at all positions, divided by the largest."""
+        """Return the name of the row that is read, and its values, divided by the largest value."""
         placed = len(self._stream.places)
         joint = self._joint if self._own is None else self._joint - self._own
         if self._stream.prefix:
@@ -185,7 +188,7 @@ def measure_attention_maps(given: OnModel, shows: Given, chosen: Given) -> pd.Da
 def attention_named(
     attentions: Sequence[Attention], block: str | int | None, model: str, where: str = SECTION
 ) -> int:
-    """Return the index of the attention to show; errors call the section of settings `where`."""
+    """Return the index of the attention to show; `where` names the settings section in errors."""
     if block is None:
         placed = [n for n, each in enumerate(attentions) if not np.isnan(each.queries).all()]
         return placed[-1] if placed else len(attentions) - 1
@@ -197,7 +200,7 @@ def attention_named(
             f"{len(attentions)} attentions: {-len(attentions)} to {len(attentions) - 1}, or a name."
         )
     names = [each.name for each in attentions]
-    # A block's name stands for the attention inside the block.
+    # The name of a block stands for the last attention inside the block.
     inside = [n for n, name in enumerate(names) if f"{name}.".startswith(f"{block}.")]
     if not inside:
         raise VitscopeError(
@@ -208,7 +211,7 @@ def attention_named(
 
 
 class _Asked(NamedTuple):
-    """A query to show: the index of a token, or None for the mean of all tokens with a place."""
+    """A query to show; `token` is its index, or None for the mean of all tokens with a place."""
 
     shows: str
     of: str
@@ -249,7 +252,7 @@ class Maps:
         self._asked.append(asked)
 
     def show_queries(self, head: int, queries: Sequence[Sequence[float]]) -> None:
-        """Request maps of one head for queries in pixels, or for the middles of the quarters."""
+        """Request maps of one head for queries in pixels; if empty, for the middles of quarters."""
         heads = self._check_heads("head", [head])
         if len(self._queries.places):
             quarters = np.outer((0.25, 0.75), self._size).T
@@ -314,7 +317,7 @@ class Maps:
 
 
 def maps_of(network: nn.Module, maps: Maps, image: Tensor) -> tuple[list[dict[str, Any]], Any]:
-    """Return the maps of one image, an input of the network, and the network's output."""
+    """Return the maps of one image (a network input), and the network's output."""
     found: list[dict[str, Any]] = []
 
     def keep_maps(_: int, weights: Weights) -> None:

@@ -2,7 +2,7 @@
 
 For each lesion, the model's own forward pass runs again, but the addition that joins the branch to
 the stream returns the stream alone. Modules that finish before this addition give the same outputs
-as in the clean pass: these are kept and returned, and not computed again.
+as in the clean pass: these outputs are kept and returned, and not computed again.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ from vitscope.networks.finding.cut_points import CUT_POINT, Alike, CutPoint, Joi
 
 
 def joins_of(name: str, cut_points: Sequence[CutPoint]) -> dict[int, Join]:
-    """Return the joins whose branches can be silenced, by the index of the cut point."""
+    """Return the joins (of branch and stream) that can be silenced, by the cut point's index."""
     joins = {i: point.join for i, point in enumerate(cut_points) if point.join is not None}
     if not joins:
         raise VitscopeError(
@@ -39,7 +39,7 @@ def joins_of(name: str, cut_points: Sequence[CutPoint]) -> dict[int, Join]:
 
 
 def _tensor_versions(value: object) -> list[int]:
-    """Return how often each tensor was changed in place, which inference mode does not count."""
+    """Return how often each tensor was changed in place; inference mode does not count this."""
     if isinstance(value, Tensor):
         return [value._version]
     if isinstance(value, tuple | list):
@@ -48,7 +48,7 @@ def _tensor_versions(value: object) -> list[int]:
 
 
 class _Kept(NamedTuple):
-    """The output of a module, how often its tensors had changed, and counts of its operations."""
+    """The output of a module, versions of its tensors, and counts of the module's operations."""
 
     output: Any
     versions: list[int]
@@ -95,9 +95,9 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
     def take_replacements(
         self, join: Join
     ) -> tuple[Silencing, dict[nn.Module, Callable[..., Any]]]:
-        """Return the mode that silences a join, and what modules do in place of their forward pass.
+        """Return the mode that silences a join, and functions to replace modules' forward passes.
 
-        This frees what was kept for the join.
+        This frees the outputs that were kept for the join.
         """
         silencing = Silencing(self.model, self.names, join)
         answers = {
@@ -132,7 +132,7 @@ def _modules_to_keep(model: nn.Module, joins: Sequence[Join]) -> list[nn.Module]
     """Return the modules whose outputs are kept.
 
     These have a weight matrix, and are children of modules that contain a join. Outputs of others,
-    such as normalizations and activations, would save too little time for the memory they take.
+    such as normalizations and activations, would save too little time for the memory they need.
     """
     modules = [each.operation.module for join in joins for each in join.additions]
     parts = [module.split(".") if module else [] for module in modules]
@@ -191,7 +191,7 @@ def correctness_of_lesions(
     labels: npt.NDArray[np.int64],
     device: torch.device | None = None,
 ) -> tuple[Array, Array]:
-    """Return whether each image is classified correctly, (N,), and without each branch, (N, K)."""
+    """Return whether each image is classified correctly: clean (N,), and per lesion (N, K)."""
     model = model.eval().to(device)
     clean, without = [], []
     first = 0

@@ -26,7 +26,7 @@ from vitscope.files.arrays import Array
 _LABEL = "Δ accuracy (pp)"
 # Free space above the highest point, as a share of the range from zero to the lowest point.
 _ROOM = 0.06
-# The source of a published point beyond the range of its figure, extrapolated from its line.
+# The `source` of a published point that lies outside its figure and was extrapolated.
 _OFF_SCALE = "extrapolated_offscale"
 _OFF_SCALE_MARKER = 7  # A caret that points down.
 
@@ -81,7 +81,7 @@ _WHY = (
 
 
 def _last_minus_first(points: Points, kind: str) -> Array:
-    """Return by stage the change without the last block of a kind, minus that without the first."""
+    """Return for each stage the change without the last block of a kind minus without the first."""
     frame = points.frame
     chosen = (frame["kind"] == kind) & ~frame["subsampling"] & (frame["stage"].nunique() > 1)
     of_stages = frame[chosen].groupby("stage").groups.values()
@@ -110,7 +110,7 @@ def _units_of_lesions(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _published_units(points: pd.DataFrame) -> pd.DataFrame:
-    # The figure leaves out units that subsample, so that each gap in the index begins a stage.
+    # The figure leaves out units that subsample, so a new stage begins after each gap in the index.
     stage = 1 + (points["index"].diff() > 1).cumsum()
     return points.assign(unit=points["index"], stage=stage, subsampling=False)
 

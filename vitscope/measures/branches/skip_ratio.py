@@ -29,7 +29,7 @@ def _tokens_by_kind(layout: Layout, operand: Tensor) -> dict[str, Tensor]:
 
 
 def log_norm_ratios(stream: Tensor, branch: Tensor, images: int) -> Array:
-    """Return the log of stream norm over branch norm for each image; NaN where one is zero."""
+    """Return log(norm of stream / norm of branch) for each image; NaN if either norm is zero."""
     flat = [each.double().reshape(images, -1) for each in (stream, branch)]
     norms = [torch.linalg.vector_norm(each, dim=1).log() for each in flat]
     ratios = norms[0] - norms[1]
@@ -66,7 +66,7 @@ def read_ratios(
 
 
 def ratio_table(logs: Logs, blocks: pd.DataFrame, bootstrap: Given) -> pd.DataFrame:
-    """Return a row for each key of `logs`: the geometric mean over images, and its interval."""
+    """Return a row for each key of `logs`: the geometric mean ratio over images, with interval."""
     values = np.stack([*logs.values()], axis=1)
     ends = spread_of(np.exp, values, **bootstrap).columns("ratio")
     found = pd.DataFrame([*logs], columns=["index", "tokens"]).assign(

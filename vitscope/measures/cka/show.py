@@ -15,7 +15,7 @@ from vitscope.files.arrays import Array
 
 
 def _cka_matrix(table: str, pairs: pd.DataFrame, height: int, width: int, of: str) -> Array:
-    """Return the CKA of sorted pairs of cut points as a matrix; errors call their models `of`."""
+    """Return the CKA of sorted pairs of cut points as a matrix; `of` names models in errors."""
     if len(pairs) != height * width:
         raise VitscopeError(
             f"The {table} table has {len(pairs)} pairs of cut points of the {of}: delete the "

@@ -128,7 +128,7 @@ class Explainer:
     def _pass_back(
         self, image: Tensor, points: Sequence[CutPoint], attentions: Sequence[Attention]
     ) -> Passed:
-        """Pass one image forward, and the score of the class to explain back."""
+        """Pass one image forward, and the score of the explained class backward."""
         network = self._network
         streams: dict[int, Tensor] = {}
         weights: dict[int, Weights] = {}
@@ -145,7 +145,7 @@ class Explainer:
                 places.keep_edge(("attention", index), found.computed)
 
         image = image.detach().requires_grad_()
-        # Compute attention step by step: fused kernels have no gradient by its weights.
+        # Compute attention step by step: fused kernels give no gradient of the attention weights.
         with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
             with (
                 reading(network, points, keep_stream),
@@ -189,7 +189,7 @@ class Explainer:
         )
 
     def explain(self, image: Tensor) -> Explained:
-        """Return the maps of one image, an input of the network."""
+        """Return the maps of one image (a network input)."""
         point = self._point = self._point or self._find_point(image)
         passed = self._pass_back(image, [point], self._attentions)
         self._refuse_relevance(passed)
@@ -207,9 +207,9 @@ class Explainer:
         return np.concatenate(found)
 
     def _roll_out(self, rollout: Rollout, passed: Passed) -> Map:
-        """Return the map of a rollout, which is one of attention or of its relevance.
+        """Return the map of a rollout of attention or, with `of_relevance`, of its relevance.
 
-        Relevance is the positive part of attention times its gradient.
+        Relevance is the positive part of the product of attention and its gradient.
         """
         rollout.begin()
         for number, (weights, gradient) in passed.attention.items():
@@ -248,7 +248,7 @@ def measure_class_maps(given: OnModel, explained: Given, chosen: Given) -> pd.Da
     return pd.DataFrame(found)
 
 
-# Maps a method and a change to the probabilities of an image after each step, (steps + 1,).
+# Maps a method and a change to the class probabilities of an image by step, (steps + 1,).
 Curves = dict[tuple[str, str], Array]
 
 
@@ -267,7 +267,7 @@ def change_pixels(before: Tensor, after: Tensor, order: Array, steps: int) -> Te
 
 
 def blur_image(image: Tensor, share: float) -> Tensor:
-    """Blur an image (1, C, H, W) by a Gaussian; `share` is its sigma over the shorter side."""
+    """Blur an image (1, C, H, W) with a Gaussian of sigma `share` times its shorter side."""
     sigma = share * min(image.shape[-2:])
     blurred = gaussian_filter(image.cpu().numpy(), (0, 0, sigma, sigma), mode="nearest")
     return torch.from_numpy(blurred).to(image)
@@ -276,7 +276,7 @@ def blur_image(image: Tensor, share: float) -> Tensor:
 def faithfulness_curves(
     explainer: Explainer, row: int, image: Tensor, steps: int, blur: float, seed: int
 ) -> Curves:
-    """Return the curves of one image, in `row` of the split: every method with every change."""
+    """Return the curves of the image in `row` of the split, for each method and each change."""
     _, number, maps = explainer.explain(image)
     generator = np.random.default_rng([seed, row])
     among_equals = generator.random(image[0, 0].numel())
@@ -295,7 +295,7 @@ def faithfulness_curves(
 def faithfulness_table(
     model: str, curves: Mapping[tuple[str, str], Array], bootstrap: Given
 ) -> pd.DataFrame:
-    """Return the table of a model from the curves of all images, each (N, steps + 1)."""
+    """Build a model's table from `curves`, each of which holds all images: (N, steps + 1)."""
     tables = []
     for (method, change), found in curves.items():
         shares = np.linspace(0, 1, found.shape[1])

@@ -16,7 +16,7 @@ from vitscope.measures.per_image import spread
 def training_losses(
     model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], device: torch.device | None = None
 ) -> npt.NDArray[np.float64]:
-    """Return the cross-entropy with the soft targets of each image, in evaluation mode."""
+    """Return the cross-entropy of each image with its soft targets, in evaluation mode."""
     model = model.eval().to(device)
     losses = []
     with torch.inference_mode():

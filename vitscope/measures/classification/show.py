@@ -60,7 +60,7 @@ _BELOW = 0.3  # from measured points down to published ones
 _BESIDE = 0.2  # from measured points to published ones on their right
 _APART = 0.14  # between trainings of the same recipe
 LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
-# The least width in inches of a panel beside others with the same rows.
+# The minimum width, in inches, of each panel of those that share their rows.
 _LEAST = 1.2
 
 
@@ -113,7 +113,7 @@ def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> 
     return panels.figure
 
 
-# The number of characters that fit side by side below an inch; longer names are turned.
+# The number of a name's characters that fit in an inch of width; longer names are turned.
 _CHARACTERS = 10
 # The height that each character of a turned name adds to the figure.
 _INCHES_PER_CHARACTER = 0.055
