@@ -57,7 +57,7 @@ class Tokens:
 
 
 def tokens_of(places: Array) -> Tokens:
-    """Return the tokens at `places` (windows, positions, 2), which is NaN if there is no place."""
+    """Return the tokens at `places` (windows, positions, 2), NaN for a missing place."""
     windows, positions, _ = places.shape
     flat = places.reshape(-1, 2).round(DIGITS)
     placed = ~np.isnan(flat[:, 0])
@@ -95,7 +95,7 @@ def pooling_matrix(old: Tokens, new: Tokens) -> Tensor:
 def _nearest_places(places: Array, others: Array) -> tuple[Array, Array]:
     """Find the nearest of `others` for each of `places`, or several if they are equally near.
 
-    Return a pair of indices for each place and other found: into `others`, and into `places`.
+    Return two arrays of indices, into `others` and into `places`, with an entry for each pair.
     """
     # Look for up to four: on a grid, no more others can be equally near.
     distances, numbers = cKDTree(others).query(places, k=[*range(1, min(4, len(others)) + 1)])
@@ -114,7 +114,7 @@ def join_windows(weights: Tensor, queries: Tokens, keys: Tokens) -> Tensor:
     return matrix[..., :-1, :-1]
 
 
-# Maps each fusion to a function that fuses the heads of a piece, and one that joins two pieces.
+# Maps each fusion to two functions: the first fuses the heads of a piece, the second two pieces.
 _FUSED: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
     "mean": (torch.sum, torch.add),
     "max": (torch.amax, torch.maximum),

@@ -18,11 +18,11 @@ BOTH = slice(None)
 
 
 def place_of_attention(points: pd.DataFrame, index: int) -> dict[str, Any]:
-    """Return model, index, stage and depth of the cut point that an attention is placed at.
+    """Return where an attention lies: model, index, stage and depth of the cut point after it.
 
-    `index` is that of the attention; `points` must be sorted by index.
+    `points` must be sorted by index.
     """
-    # An attention lies before the cut point `index`, or after the last one: then take the last.
+    # Attention after the last cut point is placed at the last cut point.
     point = points.iloc[min(index, len(points) - 1)]
     return {name: point[name] for name in ("model", "index", "stage", "depth")}
 

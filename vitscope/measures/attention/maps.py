@@ -252,7 +252,7 @@ class Maps:
         self._asked.append(asked)
 
     def show_queries(self, head: int, queries: Sequence[Sequence[float]]) -> None:
-        """Request maps of one head for queries in pixels; if empty, for the middles of quarters."""
+        """Request maps of one head for queries in pixels, by default the middles of quarters."""
         heads = self._check_heads("head", [head])
         if len(self._queries.places):
             quarters = np.outer((0.25, 0.75), self._size).T

@@ -95,7 +95,7 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
     def take_replacements(
         self, join: Join
     ) -> tuple[Silencing, dict[nn.Module, Callable[..., Any]]]:
-        """Return the mode that silences a join, and functions to replace modules' forward passes.
+        """Return the mode that silences a join, and functions to call in place of modules.
 
         This frees the outputs that were kept for the join.
         """

@@ -26,7 +26,7 @@ from vitscope.files.arrays import Array
 _LABEL = "Δ accuracy (pp)"
 # Free space above the highest point, as a share of the range from zero to the lowest point.
 _ROOM = 0.06
-# The `source` of a published point that lies outside its figure and was extrapolated.
+# The `source` of a published point that lies outside its figure, and so was extrapolated.
 _OFF_SCALE = "extrapolated_offscale"
 _OFF_SCALE_MARKER = 7  # A caret that points down.
 

@@ -91,7 +91,7 @@ _REMOVED = (
 
 
 def _area_difference(change: str, more: str, less: str) -> Statistic:
-    """Return the statistic: the area of method `more` minus the area of `less`, on equal images."""
+    """Return the area of the method `more` minus the area of `less`, on the same images."""
 
     def subtract_areas(points: Points) -> Found | None:
         return difference(one_value(points, more), one_value(points, less))

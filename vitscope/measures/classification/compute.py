@@ -47,7 +47,7 @@ def count_decisions(letters: Array) -> pd.DataFrame:
 
 
 def shape_share(shares: Array) -> Array:
-    """Return shape / (shape + texture) of `shares` (..., 2) of decisions; NaN if both are 0."""
+    """Return the bias shape / (shape + texture) of `shares` (..., 2); NaN if both are 0."""
     either = shares.sum(axis=-1)
     result: Array = shares[..., 0] / np.where(either > 0, either, np.nan)
     return result
@@ -169,10 +169,10 @@ def error_consistencies(
 
 
 def _mean_kappa(means: Array) -> Array:
-    """Return the mean over people of Cohen's kappa; NaN if chance explains all of one.
+    """Return the mean over people of Cohen's kappa; NaN if it is undefined for a person.
 
-    The columns of `means` are shares of images: the shape is named by the model, by each person,
-    and by the model and each person.
+    It is undefined if chance explains all agreement of model and person. The columns of `means` are
+    the shares of images whose shape is named by the model, by each person, and by both.
     """
     ours, (people, both) = means[:, :1], np.split(means[:, 1:], 2, axis=1)
     by_chance = ours + people - 2 * ours * people

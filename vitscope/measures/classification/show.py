@@ -60,7 +60,7 @@ _BELOW = 0.3  # from measured points down to published ones
 _BESIDE = 0.2  # from measured points to published ones on their right
 _APART = 0.14  # between trainings of the same recipe
 LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
-# The minimum width, in inches, of each panel of those that share their rows.
+# The minimum width, in inches, of panels that share their rows.
 _LEAST = 1.2
 
 
