@@ -10,11 +10,16 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
-from vitscope.errors import VitscopeError, quoted
+from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures import registry
 from vitscope.measures.given import OnModel
-from vitscope.networks.attention.finding import FoundAttention, find_attention
+from vitscope.networks.attention.finding import (
+    FoundAttention,
+    find_attention,
+    list_attention_doubts,
+    list_refused_attention,
+)
 from vitscope.networks.attention.reading import Attention, Weights
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.finding.positions import DIGITS
@@ -56,7 +61,7 @@ class Tokens:
         return int(np.argmax(distances <= distances.min() + TIE))
 
 
-def tokens_of(places: Array) -> Tokens:
+def attention_tokens(places: Array) -> Tokens:
     """Return the tokens at `places` (windows, positions, 2), NaN for a missing place."""
     windows, positions, _ = places.shape
     flat = places.reshape(-1, 2).round(DIGITS)
@@ -71,7 +76,7 @@ def tokens_of(places: Array) -> Tokens:
     return Tokens(unique, prefix, numbers.reshape(windows, positions))
 
 
-def pooling_matrix(old: Tokens, new: Tokens) -> Tensor:
+def attention_pooling_matrix(old: Tokens, new: Tokens) -> Tensor:
     """Return the matrix (new, old) that averages old tokens into new tokens.
 
     If there are fewer new tokens than old tokens, each old token goes to its nearest new token, or
@@ -103,7 +108,7 @@ def _nearest_places(places: Array, others: Array) -> tuple[Array, Array]:
     return numbers[whose, which], whose
 
 
-def join_windows(weights: Tensor, queries: Tokens, keys: Tokens) -> Tensor:
+def join_attention_windows(weights: Tensor, queries: Tokens, keys: Tokens) -> Tensor:
     """Join `weights` (..., windows, queries, keys) of windows into one matrix of all tokens."""
     shape = weights.shape[:-3]
     matrix = weights.new_zeros(*shape, len(queries) + 1, len(keys) + 1)
@@ -155,7 +160,7 @@ def attention_in(
     refusal = explain_no_attention(found)
     if refusal is not None:
         raise VitscopeError(f"{where}: {refusal}")
-    return found.attentions, [f"{where}: {doubt}" for doubt in list_doubts(found)]
+    return found.attentions, [f"{where}: {doubt}" for doubt in list_attention_doubts(found)]
 
 
 def explain_no_attention(found: FoundAttention) -> str | None:
@@ -168,32 +173,8 @@ def explain_no_attention(found: FoundAttention) -> str | None:
         if not registry.declared(kind.measure).reads_attention
     ]
     why = (
-        f"none of its {len(found.refused)} attentions can be read: {_list_refused(found)}"
+        f"none of its {len(found.refused)} attentions can be read: {list_refused_attention(found)}"
         if found.refused
         else "no attention was found: nowhere is a softmax taken of products of queries and keys"
     )
     return f"{why}. Kinds of figures that need none are {', '.join(sorted(others))}."
-
-
-def list_doubts(found: FoundAttention) -> list[str]:
-    """Return warnings about attention that is not read, or is read before its heads are mixed."""
-    said = []
-    if found.refused:
-        total = len(found.refused) + len(found.attentions)
-        said.append(
-            f"{len(found.refused)} of {total} attentions are not read: {_list_refused(found)}."
-        )
-    mixed = [each.name for each in found.attentions if each.mixed]
-    if mixed:
-        said.append(
-            f"in {len(mixed)} attentions, as in {quoted(mixed[0])}, heads are mixed behind the "
-            f"softmax: what is read is the softmax."
-        )
-    return said
-
-
-def _list_refused(found: FoundAttention) -> str:
-    names: dict[str, list[str]] = {}
-    for name, why in found.refused.items():
-        names.setdefault(why, []).append(quoted(name or "the network"))
-    return "; ".join(f"{', '.join(those)} ({why})" for why, those in names.items())

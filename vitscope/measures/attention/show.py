@@ -116,7 +116,7 @@ class Manner:
     own_scales: bool
 
 
-def mask_of_brightest(weights: Array, mass: float) -> Array:
+def brightest_attention(weights: Array, mass: float) -> Array:
     """Return a mask of the brightest positions that together hold the share `mass` of a map."""
     order = np.argsort(-weights, kind="stable")
     held = np.cumsum(weights[order]) / weights.sum()
@@ -141,10 +141,14 @@ def draw_weights(
     shown = weights / weights.max() if manner.own_scales else 100 * weights
     draw_map(axes, shown, grid, manner.scale, size, pixels if manner.over else None)
     if pd.notna(row["mass"]):
-        _outline_mask(axes, mask_of_brightest(weights, row["mass"]).reshape(grid), size, side)
+        _outline_brightest_attention(
+            axes, brightest_attention(weights, row["mass"]).reshape(grid), size, side
+        )
 
 
-def _outline_mask(axes: Axes, mask: Array, size: tuple[int, int], side: float) -> None:
+def _outline_brightest_attention(
+    axes: Axes, mask: Array, size: tuple[int, int], side: float
+) -> None:
     large = np.pad(np.kron(mask, np.ones((_FINE, _FINE))), 1)
     down, across = (
         (np.arange(-1, cells * _FINE + 1) + 0.5) * pixels / (cells * _FINE) - 0.5
@@ -194,7 +198,7 @@ def _draw_attention_maps(
     ):
         unused = {*grid.ravel()}
         for number, (_, image) in enumerate(rows.groupby("image")):
-            unused -= _draw_image_with_maps(
+            unused -= _draw_image_with_attention(
                 image, grid[number * down :][:down], manner, groups.side
             )
         if of_heads:
@@ -209,7 +213,7 @@ def _draw_attention_maps(
     return groups.figure
 
 
-def _draw_image_with_maps(
+def _draw_image_with_attention(
     maps: pd.DataFrame, grid: Array, manner: Manner, side: float
 ) -> set[Axes]:
     """Draw an image and its maps, of heads or of queries; return the panels used."""

@@ -75,7 +75,7 @@ def batch_size(case: Case) -> Given:
     return {"batch_size": min(case.settings.batch_size, case.study.images(case.model))}
 
 
-def refuse_batches(case: Case) -> None:
+def refuse_cka_batches(case: Case) -> None:
     """Refuse batches that shards would split, and batches of too few images."""
     refuse_fewer(case, LEAST_BATCH)
     study, shard_size = case.study, case.study.analysis.shard_size
@@ -93,7 +93,7 @@ CKA = Measure(
     settings=CkaSettings,
     arguments=batch_size,
     seconds_per_gb=SECONDS_PER_GB,
-    refuse=refuse_batches,
+    refuse=refuse_cka_batches,
 )
 
 CKA_BETWEEN_TABLE = Table(
@@ -134,5 +134,5 @@ CKA_BETWEEN = Measure(
     arguments=batch_size,
     of_pairs=True,
     seconds_per_gb=SECONDS_PER_GB,
-    refuse=refuse_batches,
+    refuse=refuse_cka_batches,
 )

@@ -13,14 +13,14 @@ from torch.nn.functional import interpolate
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.arrays import Array
-from vitscope.measures.attending import fuse_heads, list_doubts
-from vitscope.measures.attention.maps import Rollout
+from vitscope.measures.attending import fuse_heads
+from vitscope.measures.attention.compute import Rollout
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread
 from vitscope.measures.shown import images_shown, name_class
 from vitscope.measures.tokens.pca import named_point
-from vitscope.networks.attention.finding import find_attention
+from vitscope.networks.attention.finding import find_attention, list_attention_doubts
 from vitscope.networks.attention.reading import Attention, Weights, attending
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_points import CutPoint
@@ -120,7 +120,9 @@ class Explainer:
             )
         found = find_attention(given.network, given.settings, given.cut_points)
         if found.refused:
-            given.warnings.extend(f"models.{given.model}: {doubt}" for doubt in list_doubts(found))
+            given.warnings.extend(
+                f"models.{given.model}: {doubt}" for doubt in list_attention_doubts(found)
+            )
         self._attentions = found.attentions
         both = (True, False) if found.attentions else ()
         self._rollouts = [Rollout(found.attentions, of_relevance) for of_relevance in both]
@@ -258,7 +260,7 @@ def order_pixels(values: Tensor, image: Tensor, among_equals: Array) -> Array:
     return np.lexsort((among_equals, -resized.flatten().cpu().numpy()))
 
 
-def change_pixels(before: Tensor, after: Tensor, order: Array, steps: int) -> Tensor:
+def change_pixels_by_class_map(before: Tensor, after: Tensor, order: Array, steps: int) -> Tensor:
     """Return views (steps + 1, C, H, W) in which ever more pixels of `before` turn into `after`."""
     rank = torch.from_numpy(order).argsort()
     changed = rank < (len(order) * torch.arange(steps + 1) // steps)[:, None]
@@ -287,7 +289,7 @@ def faithfulness_curves(
     for method, of_method in values.items():
         order = order_pixels(of_method, image, among_equals)
         for change, ends in {"deleted": (image, black), "inserted": (blurred, image)}.items():
-            views = change_pixels(*ends, order, steps)
+            views = change_pixels_by_class_map(*ends, order, steps)
             curves[method, change] = explainer.probabilities(views, number)
     return curves
 

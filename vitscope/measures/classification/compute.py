@@ -31,7 +31,7 @@ def read_people(file: str) -> Array:
     return np.isin(people, ["s", "+"])
 
 
-def count_decisions(letters: Array) -> pd.DataFrame:
+def count_classifications_by_cue(letters: Array) -> pd.DataFrame:
     """Return, for all observers together, shares of decisions by shape and texture, and shape bias.
 
     `letters` (observers, images) holds the decisions. The first row is for all images; each other
@@ -83,7 +83,7 @@ def cue_classes(images: Split, rows: Sequence[int]) -> tuple[Array, Array]:
     return shape, texture
 
 
-def shape_biases(
+def shape_bias_of_classification(
     prediction: Array,
     shape: Array,
     texture: Array,
@@ -105,7 +105,7 @@ def shape_biases(
     groups = _images_by_shape(shape[conflict], classes)
     table = pd.DataFrame(
         {"class_name": name, "images": len(chosen)}
-        | _bias_with_interval(found[chosen], resamples, seed)
+        | _classification_shape_bias(found[chosen], resamples, seed)
         for name, chosen in groups
     )
     # Keep resamples only in the row for all images, the row that claims are about.
@@ -120,7 +120,7 @@ def _images_by_shape(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str
         yield classes[number], np.flatnonzero(shape == number)
 
 
-def _bias_with_interval(found: Array, resamples: int, seed: int) -> dict[str, Any]:
+def _classification_shape_bias(found: Array, resamples: int, seed: int) -> dict[str, Any]:
     """Return the shares of decisions by shape and by texture, the shape bias and its interval.
 
     `found` (N, 2) says for each image if the model named its shape, and if it named its texture.
@@ -143,7 +143,7 @@ def _bias_with_interval(found: Array, resamples: int, seed: int) -> dict[str, An
     return bias | {"ci_low": low, "ci_high": high, f"shape_bias{RESAMPLED}": kept}
 
 
-def error_consistencies(
+def classification_consistency(
     says_shape: Array,
     people: Array,
     shape: Array,
@@ -160,15 +160,15 @@ def error_consistencies(
     values = np.column_stack([says_shape, people.T, (people & says_shape).T]).astype(np.float64)
     rows = []
     for name, chosen in _images_by_shape(shape, classes):
-        resampled = _mean_kappa(bootstrap_means(values[chosen], resamples, seed))
+        resampled = _mean_classification_kappa(bootstrap_means(values[chosen], resamples, seed))
         known = len(chosen) > 1 and np.isfinite(resampled).any()
         ends = np.nanpercentile(resampled, TAILS) if known else (np.nan, np.nan)
-        kappa = _mean_kappa(values[chosen].mean(axis=0, keepdims=True))[0]
+        kappa = _mean_classification_kappa(values[chosen].mean(axis=0, keepdims=True))[0]
         rows.append((name, kappa, *ends))
     return pd.DataFrame(rows, columns=["class_name", *CONSISTENCY])
 
 
-def _mean_kappa(means: Array) -> Array:
+def _mean_classification_kappa(means: Array) -> Array:
     """Return the mean over people of Cohen's kappa; NaN if it is undefined for a person.
 
     It is undefined if chance explains all agreement of model and person. The columns of `means` are
@@ -186,11 +186,15 @@ def measure_shape_texture(given: OnPredictions, resamples: int, seed: int) -> pd
     rows = predictions["image"].to_list()
     shape, texture = cue_classes(images, rows)
     prediction = predictions["prediction"].to_numpy()
-    table = shape_biases(prediction, shape, texture, images.classes, resamples, seed)
+    table = shape_bias_of_classification(
+        prediction, shape, texture, images.classes, resamples, seed
+    )
     table = table.assign(model=given.model)
     decisions = images.metadata.get("decisions")
     if decisions is None:
         return table.assign(**dict.fromkeys(CONSISTENCY, np.nan))
     people = read_people(decisions)[:, images.column("index")[rows]]
-    alike = error_consistencies(prediction == shape, people, shape, images.classes, resamples, seed)
+    alike = classification_consistency(
+        prediction == shape, people, shape, images.classes, resamples, seed
+    )
     return table.merge(alike, on="class_name", how="left", validate="1:1")

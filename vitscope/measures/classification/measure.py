@@ -188,7 +188,7 @@ class ShapeTextureSettings:
     )
 
 
-def refuse_unknown_split(case: Case) -> None:
+def refuse_unknown_split_to_classify(case: Case) -> None:
     study, split, model = case.study, case.settings.split, case.model
     splits = study.dataset_of(model).splits
     if split not in splits:
@@ -196,7 +196,7 @@ def refuse_unknown_split(case: Case) -> None:
         raise unknown(study.path, at, split, splits)
 
 
-def refuse_other_selection(case: Case) -> None:
+def refuse_other_images_to_classify(case: Case) -> None:
     """Refuse a number of images that `classification` does not use for the same split."""
     study, ours = case.study, case.settings
     theirs = study.section("classification", ClassificationSettings)
@@ -219,6 +219,6 @@ SHAPE_TEXTURE = Measure(
     arguments=bootstrap,
     by_label=False,
     own_split=True,
-    refuse=refuse_unknown_split,
-    refuse_settings=refuse_other_selection,
+    refuse=refuse_unknown_split_to_classify,
+    refuse_settings=refuse_other_images_to_classify,
 )
