@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from bench.extraction import IMAGES, TURNS, batches_of, network_of, plain_pass, seconds_of
 from bench.rows import Row
-from vitscope.measures.attention.compute import statistics_of_heads
+from vitscope.measures.attention.compute import attention_statistics
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import Attention, Weights, attending
 from vitscope.networks.building.timm_import import import_timm
@@ -30,10 +30,10 @@ def _found(network: nn.Module, size: int, points: Any = None) -> list[Attention]
 
 def _read(network: nn.Module, found: list[Attention], size: int, batches: Iterable[Tensor]) -> None:
     """Run a network and compute all numbers of its attention."""
-    numbers = statistics_of_heads(found, (size, size))
+    numbers = attention_statistics(found, (size, size))
 
     def of(position: int, weights: Weights) -> None:
-        numbers[position].of(weights)
+        numbers[position].compute(weights)
 
     with attending(network, found, of):
         plain_pass(network, batches)()

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from bench.extraction import batches_of, network_of
 from bench.rows import Row
-from vitscope.measures.branches.lesion import joins_of, lesioned
+from vitscope.measures.branches.lesion import joins_for_lesions, lesioned
 from vitscope.networks.finding.capture import Silencing
 from vitscope.networks.finding.cut_points import Join
 
@@ -37,7 +37,7 @@ WAYS = {"naive": _naive, "prefix": lesioned}
 def _case(name: str) -> tuple[nn.Module, list[Join], Tensor]:
     model, points, _ = network_of("paper", name)
     (images,) = batches_of(IMAGES)
-    return model, list(joins_of(name, points).values()), images
+    return model, list(joins_for_lesions(name, points).values()), images
 
 
 def _seconds(way: str, case: tuple[nn.Module, list[Join], Tensor]) -> float:

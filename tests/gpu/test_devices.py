@@ -31,9 +31,9 @@ from vitscope.data.split import Split, known_labels
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.attention import compute as attention
 from vitscope.measures.attention.measure import VALUES
-from vitscope.measures.branches.lesion import correctness_of_lesions, joins_of
+from vitscope.measures.branches.lesion import correctness_of_lesions, joins_for_lesions
 from vitscope.measures.cka import compute as cka
-from vitscope.measures.classification.fit import training_losses
+from vitscope.measures.classification.fit import fit_losses
 from vitscope.measures.disturbed.frequency_noise import noise_disturbance
 from vitscope.measures.disturbed.occlusion import list_patch_changes, patch_disturbance
 from vitscope.measures.feature_variance import compute as feature_variance
@@ -197,7 +197,7 @@ def test_numbers_of_attention(split: Split, other: Side, name: str) -> None:
 def test_lesions(split: Split, other: Side, name: str) -> None:
     labels, found = known_labels(split, range(IMAGES)), []
     points = mini_blocks(name).points
-    joins = {points[index].name: join for index, join in joins_of(name, points).items()}
+    joins = {points[index].name: join for index, join in joins_for_lesions(name, points).items()}
     for device, size in map(on, (ALONE, other)):
         found.append(
             correctness_of_lesions(trained(name), joins, batches(split, size), labels, device)
@@ -269,7 +269,7 @@ def test_eigenvalues_and_density_of_the_hessian(drawn: Augmented, other: Side, n
 @some_models
 def test_the_training_loss(drawn: Augmented, other: Side, name: str) -> None:
     ours, theirs = (
-        training_losses(trained(name), drawn.batches(size), device)
+        fit_losses(trained(name), drawn.batches(size), device)
         for device, size in map(on, (ALONE, other))
     )
     assert_close(theirs, ours, NUMBERS)

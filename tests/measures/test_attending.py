@@ -5,21 +5,26 @@ import pytest
 import torch
 
 from tests.measures.attention.test_numbers import ALL, NOWHERE, attention, grid, windows_of
-from vitscope.measures.attending import fuse_heads, join_windows, pooling_matrix, tokens_of
+from vitscope.measures.attending import (
+    attention_pooling_matrix,
+    attention_tokens,
+    fuse_heads,
+    join_attention_windows,
+)
 from vitscope.networks.attention import reading
 from vitscope.networks.attention.reading import Weights
 
 
 def test_tokens_are_numbered_row_by_row_behind_which_are_those_without_a_place() -> None:
     places = np.concatenate([NOWHERE, ALL, NOWHERE])[None]
-    tokens = tokens_of(places)
+    tokens = attention_tokens(places)
     assert (len(tokens), tokens.prefix, tokens.grid) == (18, 2, (4, 4))
     np.testing.assert_allclose(tokens.places, ALL, atol=1e-4)
     assert tokens.numbers.tolist() == [[16, *range(16), 17]]
 
 
 def test_what_only_fills_windows_is_no_token() -> None:
-    tokens = tokens_of(windows_of(3, 6))
+    tokens = attention_tokens(windows_of(3, 6))
     assert (len(tokens), tokens.prefix, tokens.grid) == (16, 0, (4, 4))
     assert sorted(tokens.numbers.ravel().tolist()) == [-1] * (36 - 16) + [*range(16)]
     # The second window has the last column of three rows.
@@ -27,7 +32,7 @@ def test_what_only_fills_windows_is_no_token() -> None:
 
 
 def test_the_nearest_token() -> None:
-    tokens = tokens_of(ALL[None])
+    tokens = attention_tokens(ALL[None])
     for number, (row, column) in enumerate(ALL):
         assert tokens.nearest(row + 0.1, column - 0.1) == number
     assert tokens.nearest(0, 0) == 0
@@ -38,9 +43,9 @@ def test_the_nearest_token() -> None:
 
 
 def test_of_windows_one_matrix() -> None:
-    tokens = tokens_of(windows_of(2, 4))
+    tokens = attention_tokens(windows_of(2, 4))
     weights = torch.rand(3, 4, 4, 4)
-    matrix = join_windows(weights, tokens, tokens)
+    matrix = join_attention_windows(weights, tokens, tokens)
     assert matrix.shape == (3, 16, 16)
     seen = torch.zeros(16, 16, dtype=torch.bool)
     for window, numbers in enumerate(tokens.numbers):
@@ -54,8 +59,8 @@ def test_of_windows_one_matrix() -> None:
 
 
 def test_what_fills_a_window_is_left_out_of_the_matrix() -> None:
-    tokens = tokens_of(windows_of(3, 6))
-    matrix = join_windows(torch.ones(4, 9, 9), tokens, tokens)
+    tokens = attention_tokens(windows_of(3, 6))
+    matrix = join_attention_windows(torch.ones(4, 9, 9), tokens, tokens)
     assert matrix.sum(1).tolist() == [
         {0: 9, 1: 3, 2: 3, 3: 1}[2 * (row == 3) + (column == 3)]
         for row in range(4)
@@ -64,38 +69,38 @@ def test_what_fills_a_window_is_left_out_of_the_matrix() -> None:
 
 
 def test_pooled_tokens_are_means_of_what_they_cover() -> None:
-    old, new = tokens_of(ALL[None]), tokens_of(grid(2, 2)[None])
-    matrix = pooling_matrix(old, new)
+    old, new = attention_tokens(ALL[None]), attention_tokens(grid(2, 2)[None])
+    matrix = attention_pooling_matrix(old, new)
     expected = torch.zeros(4, 16)
     for cell, (row, column) in enumerate([(0, 0), (0, 2), (2, 0), (2, 2)]):
         for number in (4 * row + column, 4 * row + column + 1):
             expected[cell, [number, number + 4]] = 0.25
     assert torch.equal(matrix, expected)
     # The other way, each is of the one that covers it.
-    assert torch.equal(pooling_matrix(new, old), (expected.T > 0).float())
+    assert torch.equal(attention_pooling_matrix(new, old), (expected.T > 0).float())
 
 
 def test_what_is_as_near_to_two_is_of_both() -> None:
     """Of a row of five, three: each second one, and halves of those between."""
     row = np.stack([np.full(5, 0.5), np.linspace(0.1, 0.9, 5)], -1)
-    matrix = pooling_matrix(tokens_of(row[None]), tokens_of(row[None, ::2]))
+    matrix = attention_pooling_matrix(attention_tokens(row[None]), attention_tokens(row[None, ::2]))
     third = 1 / 3
     expected = [[0.5, 0.5, 0, 0, 0], [0, third, third, third, 0], [0, 0, 0, 0.5, 0.5]]
     torch.testing.assert_close(matrix, torch.tensor(expected))
 
 
 def test_tokens_without_a_place_stay() -> None:
-    old = tokens_of(np.concatenate([NOWHERE, NOWHERE, ALL])[None])
-    new = tokens_of(np.concatenate([NOWHERE, grid(2, 2)])[None])
-    matrix = pooling_matrix(old, new)
+    old = attention_tokens(np.concatenate([NOWHERE, NOWHERE, ALL])[None])
+    new = attention_tokens(np.concatenate([NOWHERE, grid(2, 2)])[None])
+    matrix = attention_pooling_matrix(old, new)
     assert matrix.shape == (5, 18)
     assert matrix[4].nonzero().tolist() == [[16]]
     assert not matrix[:4, 16:].any()
     # There was none before: it is of nothing.
-    without = pooling_matrix(tokens_of(ALL[None]), new)
+    without = attention_pooling_matrix(attention_tokens(ALL[None]), new)
     assert not without[4].any()
     assert torch.equal(without[:4], matrix[:4, :16])
-    same = pooling_matrix(old, old)
+    same = attention_pooling_matrix(old, old)
     assert torch.equal(same, torch.eye(18))
 
 

@@ -26,7 +26,7 @@ from vitscope.data.sources.cue_conflict import open_split, read_categories
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.measures.attention.compute import measure_attention
-from vitscope.measures.attention.maps import measure_attention_rollout as measure_rollout
+from vitscope.measures.attention.compute import measure_attention_rollout as measure_rollout
 from vitscope.measures.classification.compute import measure_shape_texture as measure_shape
 from vitscope.measures.given import OnPredictions
 from vitscope.networks.building.timm_import import import_timm

@@ -10,26 +10,32 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
-from vitscope.errors import VitscopeError, quoted
+from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures import registry
 from vitscope.measures.given import OnModel
-from vitscope.networks.attention.finding import FoundAttention, find_attention
+from vitscope.networks.attention.finding import (
+    FoundAttention,
+    find_attention,
+    list_attention_doubts,
+    list_refused_attention,
+)
 from vitscope.networks.attention.reading import Attention, Weights
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.finding.positions import DIGITS
 
-# Distances that differ by at most this count as equal.
+# The largest difference between two distances that count as equal.
 TIE = 3 * 10.0**-DIGITS
 
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """Holds the queries or the keys of an attention, each token once.
+    """Holds the queries or the keys of an attention; a token in several windows counts once.
 
-    Tokens with a place come first, row by row, as in `places`. They are followed by `prefix` tokens
-    without a place, such as the class token. `numbers` has the index of the token at each position
-    of each window, -1 for padding.
+    Tokens with a place come first, row by row: `places` holds row and column as shares of the
+    image's height and width. After them come `prefix` tokens without a place, such as the class
+    token. `numbers` (windows, positions) holds the index of the token at each position of each
+    window, and -1 for padding.
     """
 
     places: Array
@@ -50,13 +56,13 @@ class Tokens:
         return self.prefix == other.prefix and np.array_equal(self.places, other.places)
 
     def nearest(self, row: float, column: float) -> int:
-        """Return the index of the token nearest to a place; the first, row by row, wins a tie."""
+        """Return the index of the token nearest to a place, or the first if several are nearest."""
         distances = np.linalg.norm(self.places - (row, column), axis=1)
         return int(np.argmax(distances <= distances.min() + TIE))
 
 
-def tokens_of(places: Array) -> Tokens:
-    """Return the tokens of windows; `places` is (windows, positions, 2), NaN without a place."""
+def attention_tokens(places: Array) -> Tokens:
+    """Return the tokens at `places` (windows, positions, 2), NaN for a missing place."""
     windows, positions, _ = places.shape
     flat = places.reshape(-1, 2).round(DIGITS)
     placed = ~np.isnan(flat[:, 0])
@@ -70,12 +76,13 @@ def tokens_of(places: Array) -> Tokens:
     return Tokens(unique, prefix, numbers.reshape(windows, positions))
 
 
-def pooling_matrix(old: Tokens, new: Tokens) -> Tensor:
-    """Return the matrix (new, old) that averages old tokens into new ones.
+def attention_pooling_matrix(old: Tokens, new: Tokens) -> Tensor:
+    """Return the matrix (new, old) that averages old tokens into new tokens.
 
-    A new token is the mean of the old tokens that are nearest to it, so its weights sum to one. An
-    old token that is equally near to several new tokens counts for all of them. The n-th new token
-    without a place takes the n-th such old token; if there is none, its weights are zero.
+    If there are fewer new tokens than old tokens, each old token goes to its nearest new token, or
+    to all that are equally near. A new token that gets none this way is the mean of the old tokens
+    nearest to it. The n-th new token without a place is the n-th old token without a place; if
+    there is none, its weights are zero. The weights of any other new token sum to one.
     """
     matrix = torch.zeros(len(new), len(old))
     if len(old.places) and len(new.places):
@@ -91,28 +98,28 @@ def pooling_matrix(old: Tokens, new: Tokens) -> Tensor:
 
 
 def _nearest_places(places: Array, others: Array) -> tuple[Array, Array]:
-    """Find the nearest of `others` for each of `places`, with ties.
+    """Find the nearest of `others` for each of `places`, or several if they are equally near.
 
-    Return the indices into `others`, and for each of these the index into `places`.
+    Return two arrays of indices, into `others` and into `places`, with an entry for each pair.
     """
+    # Look for up to four: on a grid, no more others can be equally near.
     distances, numbers = cKDTree(others).query(places, k=[*range(1, min(4, len(others)) + 1)])
-    # On a grid, at most four others are equally near.
     whose, which = np.nonzero(distances <= distances[:, :1] + TIE)
     return numbers[whose, which], whose
 
 
-def join_windows(weights: Tensor, queries: Tokens, keys: Tokens) -> Tensor:
-    """Join attention of windows, (..., windows, queries, keys), into one matrix of all tokens."""
+def join_attention_windows(weights: Tensor, queries: Tokens, keys: Tokens) -> Tensor:
+    """Join `weights` (..., windows, queries, keys) of windows into one matrix of all tokens."""
     shape = weights.shape[:-3]
     matrix = weights.new_zeros(*shape, len(queries) + 1, len(keys) + 1)
     rows = torch.from_numpy(queries.numbers)[:, :, None].to(weights.device)
     columns = torch.from_numpy(keys.numbers)[:, None, :].to(weights.device)
-    # Padding goes to the last row and column, which are left out.
+    # Padding, numbered -1, goes to the last row and column, which the result leaves out.
     matrix[..., rows, columns] = weights
     return matrix[..., :-1, :-1]
 
 
-# For each fusion, how to fuse the heads of a piece, and then two pieces.
+# Maps each fusion to two functions: the first fuses the heads of a piece, the second two pieces.
 _FUSED: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
     "mean": (torch.sum, torch.add),
     "max": (torch.amax, torch.maximum),
@@ -121,7 +128,7 @@ _FUSED: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
 
 
 def fuse_heads(weights: Weights, fusion: str) -> Tensor:
-    """Return the mean, maximum or minimum over heads: (images, windows, queries, keys)."""
+    """Fuse the heads by mean, max or min; return weights (images, windows, queries, keys)."""
     found: list[Tensor] = []
     fuse, join = _FUSED[fusion]
     for piece in weights.pieces():
@@ -153,11 +160,11 @@ def attention_in(
     refusal = explain_no_attention(found)
     if refusal is not None:
         raise VitscopeError(f"{where}: {refusal}")
-    return found.attentions, [f"{where}: {doubt}" for doubt in list_doubts(found)]
+    return found.attentions, [f"{where}: {doubt}" for doubt in list_attention_doubts(found)]
 
 
 def explain_no_attention(found: FoundAttention) -> str | None:
-    """Say why no attention can be read, and which figures need none; None if some can be read."""
+    """Explain why no attention can be read, and list figures that need none; None if any can."""
     if found.attentions:
         return None
     others = [
@@ -166,32 +173,8 @@ def explain_no_attention(found: FoundAttention) -> str | None:
         if not registry.declared(kind.measure).reads_attention
     ]
     why = (
-        f"none of its {len(found.refused)} attentions can be read: {_list_refused(found)}"
+        f"none of its {len(found.refused)} attentions can be read: {list_refused_attention(found)}"
         if found.refused
         else "no attention was found: nowhere is a softmax taken of products of queries and keys"
     )
     return f"{why}. Kinds of figures that need none are {', '.join(sorted(others))}."
-
-
-def list_doubts(found: FoundAttention) -> list[str]:
-    """Return sentences about attention that is not read, or not as the network uses it."""
-    said = []
-    if found.refused:
-        total = len(found.refused) + len(found.attentions)
-        said.append(
-            f"{len(found.refused)} of {total} attentions are not read: {_list_refused(found)}."
-        )
-    mixed = [each.name for each in found.attentions if each.mixed]
-    if mixed:
-        said.append(
-            f"in {len(mixed)} attentions, as in {quoted(mixed[0])}, heads are mixed behind the "
-            f"softmax: what is read is the softmax."
-        )
-    return said
-
-
-def _list_refused(found: FoundAttention) -> str:
-    names: dict[str, list[str]] = {}
-    for name, why in found.refused.items():
-        names.setdefault(why, []).append(quoted(name or "the network"))
-    return "; ".join(f"{', '.join(those)} ({why})" for why, those in names.items())

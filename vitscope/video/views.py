@@ -16,7 +16,8 @@ from vitscope.drawing.looks import OVERLAY_ALPHA
 from vitscope.files.arrays import Array
 from vitscope.image_size import height_and_width
 from vitscope.measures.attending import attention_in
-from vitscope.measures.attention.maps import Maps, Rollout, attention_named, maps_of
+from vitscope.measures.attention.compute import Rollout
+from vitscope.measures.attention.maps import AttentionMaps, attention_for_maps, maps_of
 from vitscope.measures.tokens.measure import FRAMES_TOGETHER, TokenPcaSettings
 from vitscope.measures.tokens.pca import Components, choose_point, read_map
 from vitscope.measures.tokens.show_pca import BACKGROUND, OUTLIER, component_range, in_colours
@@ -84,13 +85,15 @@ class HeadsView(View):
 
     def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
         attentions, self.warnings = subject.attention()
-        attention = attentions[attention_named(attentions, settings["block"], subject.model, where)]
+        attention = attentions[
+            attention_for_maps(attentions, settings["block"], subject.model, where)
+        ]
         self._network, size = subject.network, subject.settings["image_size"]
         self._size = height_and_width(size)
         self._heads = settings["heads"] or [*range(attention.heads)]
         self._brightest = settings["brightest"]
-        self._maps = Maps(subject.model, size, attention, where)
-        self._maps.show_heads(settings["query"], self._heads)
+        self._maps = AttentionMaps(subject.model, size, attention, where)
+        self._maps.request_heads(settings["query"], self._heads)
         self.title = attention.name
         self.panels = [f"head {head}" for head in self._heads]
 

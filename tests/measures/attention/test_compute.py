@@ -234,7 +234,7 @@ from pathlib import Path
 import torch
 
 from tests.helpers.networks import described
-from vitscope.measures.attention.compute import statistics_of_heads
+from vitscope.measures.attention.compute import attention_statistics
 from vitscope.networks.attention.reading import attending
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.building.timm_import import import_timm
@@ -243,7 +243,7 @@ torch.set_num_threads(1)
 torch.manual_seed(0)
 network = import_timm().create_model("vit_tiny_patch16_224", img_size=512).eval()
 attentions = find_attention(network, described(512), []).attentions
-numbers = statistics_of_heads(attentions, (512, 512))
+numbers = attention_statistics(attentions, (512, 512))
 image = torch.randn(1, 3, 512, 512)
 
 
@@ -254,7 +254,7 @@ def peak():
 with torch.inference_mode():
     network(image)
     plain = peak()
-    with attending(network, attentions, lambda number, weights: numbers[number].of(weights)):
+    with attending(network, attentions, lambda number, weights: numbers[number].compute(weights)):
         network(image)
 print(len(attentions), plain, peak())
 """

@@ -20,7 +20,7 @@ from tests.helpers.overlays import (
 )
 from tests.helpers.shown import flaws
 from vitscope.drawing.figure import Member
-from vitscope.measures.attention.show import mask_of_brightest
+from vitscope.measures.attention.show import brightest_attention
 
 HEADS = {"vit": 3, "swin": 2}
 QUERIES = [(2.0, 2.0), (2.0, 6.0), (6.0, 3.0)]
@@ -190,18 +190,18 @@ def test_what_queries_look_at():
 def test_the_mask_by_hand() -> None:
     weights = np.array([0.05, 0.3, 0.1, 0.25, 0.3])
     # The brightest: 0.3, 0.6 with the other, 0.85.
-    assert mask_of_brightest(weights, 0.2).tolist() == [False, True, False, False, False]
-    assert mask_of_brightest(weights, 0.59).tolist() == [False, True, False, False, True]
-    assert mask_of_brightest(weights, 0.61).tolist() == [False, True, False, True, True]
+    assert brightest_attention(weights, 0.2).tolist() == [False, True, False, False, False]
+    assert brightest_attention(weights, 0.59).tolist() == [False, True, False, False, True]
+    assert brightest_attention(weights, 0.61).tolist() == [False, True, False, True, True]
     # Of what is shown, which need not be all that a query has.
-    assert mask_of_brightest(weights / 7, 0.61).tolist() == [False, True, False, True, True]
-    assert mask_of_brightest(np.array([1.0, 0, 0]), 0.6).tolist() == [True, False, False]
+    assert brightest_attention(weights / 7, 0.61).tolist() == [False, True, False, True, True]
+    assert brightest_attention(np.array([1.0, 0, 0]), 0.6).tolist() == [True, False, False]
 
 
 @given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=30), st.floats(0.01, 0.99))
 def test_the_mask_is_the_fewest_that_hold_the_mass(values: list[float], mass: float) -> None:
     weights = np.array(values)
-    mask = mask_of_brightest(weights, mass)
+    mask = brightest_attention(weights, mass)
     held = weights[mask].sum() / weights.sum()
     assert held >= mass - 1e-12
     assert held - weights[mask].min() / weights.sum() < mass + 1e-12

@@ -14,7 +14,7 @@ from tests.helpers.networks import described, mini, mini_blocks
 from tests.helpers.splits import on_model, shapes
 from tests.helpers.tiers import some_of
 from tests.networks.attention.test_reading import IMAGES, SIZE, TOKENS, Tokens, Windows, by_hand
-from vitscope.measures.attention.compute import low_pass_by_head, measure_attention_low_pass
+from vitscope.measures.attention.compute import compute_low_pass_by_head, measure_attention_low_pass
 from vitscope.measures.attention.measure import ATTENTION_LOW_PASS_TABLE
 from vitscope.networks.attention.reading import Use, using_attention
 from vitscope.networks.finding.blocks import list_blocks
@@ -38,7 +38,7 @@ def expected(weights: Array, values: Array, output: Array) -> tuple[float, float
 
 def of_one(weights: Tensor, values: Tensor) -> list[float]:
     shaped = (each[None, None, None] for each in (weights, values, weights @ values))
-    found: list[float] = low_pass_by_head(*shaped)[0, 0].tolist()
+    found: list[float] = compute_low_pass_by_head(*shaped)[0, 0].tolist()
     return found
 
 
@@ -78,7 +78,7 @@ def test_random_attention_is_as_numpy_has_it(scale: float, keys: int) -> None:
 def test_of_windows_the_largest_bound_and_all_norms() -> None:
     weights = torch.stack([torch.eye(4), torch.full((4, 4), 0.25)])[None, :, None]
     values = torch.randn(1, 2, 1, 4, 3, generator=GENERATOR)
-    bound, passed, room = low_pass_by_head(weights, values, weights @ values)[0, 0].tolist()
+    bound, passed, room = compute_low_pass_by_head(weights, values, weights @ values)[0, 0].tolist()
     norms = [np.linalg.norm(centred(each.numpy())) for each in values[0, :, 0]]
     assert (bound, passed) == pytest.approx((1, norms[0] / np.hypot(*norms)), abs=1e-5)
     assert room == pytest.approx(0, abs=1e-4)
@@ -104,7 +104,7 @@ def test_the_bound_is_kept_by_what_is_attention_and_by_nothing_else(
     weights: Tensor, values: Tensor, used: Tensor, kept: bool
 ) -> None:
     shaped = (each[None, None, None] for each in (weights, values, used @ VALUES_OF))
-    assert (float(low_pass_by_head(*shaped)[0, 0, 2]) > 0) == kept
+    assert (float(compute_low_pass_by_head(*shaped)[0, 0, 2]) > 0) == kept
 
 
 @pytest.mark.parametrize("backend", [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH])
@@ -117,7 +117,7 @@ def test_a_pass_by_hand(backend: SDPBackend) -> None:
     ):
         model(IMAGES)
     (use,) = seen
-    found = low_pass_by_head(*use.by_head())
+    found = compute_low_pass_by_head(*use.by_head())
     weights = by_hand(model, IMAGES).numpy()
     values = model.split(model.tokens(IMAGES))[2].detach().double().numpy()
     assert weights.shape[-1] == TOKENS + 1

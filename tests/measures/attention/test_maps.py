@@ -24,14 +24,12 @@ from tests.networks.attention.test_reading import Padded
 from vitscope.data.split import Split
 from vitscope.drawing.overlays import read_picture
 from vitscope.errors import VitscopeError
-from vitscope.measures.attention.maps import (
-    Maps,
+from vitscope.measures.attention.compute import (
     Rollout,
-    discard_lowest_weights,
-    maps_of,
-    measure_attention_maps,
+    discard_lowest_attention,
     measure_attention_rollout,
 )
+from vitscope.measures.attention.maps import AttentionMaps, maps_of, measure_attention_maps
 from vitscope.measures.attention.measure import (
     ATTENTION_MAPS_TABLE,
     ATTENTION_ROLLOUT_TABLE,
@@ -105,11 +103,11 @@ def rolled_by_hand(attentions: Sequence[Seen], fuse: str) -> Array:
 def test_the_lowest_weights_are_discarded() -> None:
     """As vit-explain does before it adds the identity, of all queries and keys together."""
     weights = torch.tensor([[[0.1, 0.2, 0.7], [0.5, 0.4, 0.1], [0.3, 0.3, 0.4]]])
-    kept = discard_lowest_weights(weights, 0.5)
+    kept = discard_lowest_attention(weights, 0.5)
     # Of nine, the four lowest: two of 0.1, 0.2, and the first of 0.3.
     expected = [[[0.0, 0.0, 0.7], [0.5, 0.4, 0.0], [0.0, 0.3, 0.4]]]
     torch.testing.assert_close(kept, torch.tensor(expected))
-    torch.testing.assert_close(discard_lowest_weights(weights, 0.0), weights)
+    torch.testing.assert_close(discard_lowest_attention(weights, 0.0), weights)
     # The weights of the network are as they were.
     assert weights.min() > 0
 
@@ -265,8 +263,8 @@ def shown(name: str, images: Split, **shows: Any) -> tuple[pd.DataFrame, list[At
 def test_golden_values_of_the_class(golden: Golden) -> None:
     expected = golden.attention["cls_last_block_first_image"]
     model = golden.model("vit_ti")
-    maps = Maps("vit_ti", 32, found_in(model, 32).attentions[-1])
-    maps.show_heads(None)
+    maps = AttentionMaps("vit_ti", 32, found_in(model, 32).attentions[-1])
+    maps.request_heads(None)
     found, returned = maps_of(model, maps, golden.images(1)[0])
     torch.testing.assert_close(returned, model(golden.images(1)[0]))
     assert [each["of"] for each in found] == ["class token"] * 3
@@ -355,8 +353,8 @@ def test_of_a_network_without_a_class_the_mean_of_queries(few_images: Split) -> 
 def test_what_only_fills_windows_is_not_shown() -> None:
     model = sharpened(Padded())
     (attention,) = found_in(model, 16).attentions
-    maps = Maps("padded", 16, attention)
-    maps.show_heads([15, 15])
+    maps = AttentionMaps("padded", 16, attention)
+    maps.request_heads([15, 15])
     image = torch.randn(1, 3, 16, 16)
     (head, _), _ = maps_of(model, maps, image)
     (read,) = weights_of(model, [attention], image)

@@ -12,7 +12,7 @@ from tests.helpers.golden import Golden
 from tests.helpers.networks import described
 from tests.helpers.tiers import some_of
 from tests.measures.attention.by_hand import seen
-from vitscope.measures.attention.compute import EPSILON, HeadStatistics, statistics_of_heads
+from vitscope.measures.attention.compute import EPSILON, AttentionStatistics, attention_statistics
 from vitscope.measures.attention.measure import VALUES
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import Attention, SoftmaxId, Weights, attending
@@ -47,7 +47,9 @@ def numbers(
     """Return the numbers of weights (images, windows, heads, queries, keys): (images, heads)."""
     images, _, heads, _, _ = weights.shape
     placed = attention(queries, keys, heads)
-    found = HeadStatistics(placed, size).of(Weights(placed, images, weights.flatten(0, 2)))
+    found = AttentionStatistics(placed, size).compute(
+        Weights(placed, images, weights.flatten(0, 2))
+    )
     assert found.shape == (images, heads, len(VALUES))
     return dict(zip(VALUES, np.moveaxis(found, -1, 0), strict=True))
 
@@ -72,7 +74,7 @@ def test_of_attention_to_all_alike(dtype: torch.dtype) -> None:
     assert found["entropy"] == pytest.approx(log(TOKENS), rel=tolerance)
     assert found["nmi"] == pytest.approx(0, abs=1e-7)
     assert found["distance"] == pytest.approx(found["distance_renormalized"], rel=tolerance)
-    uniform = HeadStatistics(attention(ALL[None]), SIZE)
+    uniform = AttentionStatistics(attention(ALL[None]), SIZE)
     assert found["distance"] == pytest.approx(uniform.uniform, rel=tolerance)
     assert uniform.anywhere == uniform.uniform
 
@@ -140,7 +142,7 @@ def test_the_token_of_the_class_alone_has_an_entropy_and_nothing_else() -> None:
     assert found.pop("entropy") == approx(log(TOKENS + 1))
     assert [*found] == ["distance", "distance_renormalized", "nmi"]
     assert all(np.isnan([*found.values()]))
-    uniform = HeadStatistics(attention(NOWHERE[None], keys[None]), SIZE)
+    uniform = AttentionStatistics(attention(NOWHERE[None], keys[None]), SIZE)
     assert np.isnan([uniform.uniform, uniform.anywhere]).all()
 
 
@@ -183,10 +185,10 @@ def test_windows_are_averaged() -> None:
     for name in VALUES:
         alone = [numbers(weights[:, [n]], places[[n]])[name] for n in range(4)]
         np.testing.assert_allclose(found[name], np.mean(alone, 0), rtol=1e-6)
-    both = HeadStatistics(attention(places), SIZE)
+    both = AttentionStatistics(attention(places), SIZE)
     # 2 x 2 of 6 pixels, in an image of 4 x 4 of them.
     assert both.uniform == approx(6 * (2 + sqrt(2)) / 4)
-    assert both.anywhere == approx(HeadStatistics(attention(ALL[None]), SIZE).uniform)
+    assert both.anywhere == approx(AttentionStatistics(attention(ALL[None]), SIZE).uniform)
 
 
 def test_what_only_fills_a_window_is_left_out() -> None:
@@ -220,7 +222,7 @@ def test_pooled_keys() -> None:
 def test_attentions_of_the_same_places_share_what_is_computed_of_these() -> None:
     whole, rows = attention(ALL[None]), attention(ALL.reshape(SIDE, SIDE, 2), heads=2)
     assert whole.queries.tobytes() == rows.queries.tobytes()
-    first, second, third, fourth = statistics_of_heads([whole, rows, whole, rows], SIZE)
+    first, second, third, fourth = attention_statistics([whole, rows, whole, rows], SIZE)
     assert first is third
     assert second is fourth
     assert first.uniform > second.uniform
@@ -238,11 +240,11 @@ def measured(
     """Return the attention of a network, and each number of each head by attention."""
     found = find_attention(model, described(), [])
     assert not found.refused
-    computing = statistics_of_heads(found.attentions, (32, 32))
+    computing = attention_statistics(found.attentions, (32, 32))
     numbers: dict[str, list[Array]] = {name: [] for name in VALUES}
 
     def read(position: int, weights: Weights) -> None:
-        means = computing[position].of(weights).mean(0)
+        means = computing[position].compute(weights).mean(0)
         for name, values in zip(VALUES, means.T, strict=True):
             numbers[name].append(values)
 

@@ -24,7 +24,7 @@ from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
 from vitscope.measures.branches.lesion import (
     correctness_of_lesions,
-    joins_of,
+    joins_for_lesions,
     lesioned,
     measure_lesion,
 )
@@ -77,7 +77,7 @@ def case(request: pytest.FixtureRequest) -> Case:
         if parameter.ndim == 1 or not parameter.any():
             nn.init.uniform_(parameter, 0.5, 1.5)
     points = list_blocks("model", model, described()).points
-    joins = joins_of("model", points)
+    joins = joins_for_lesions("model", points)
     if other:
         branches = [points[index].name + other[1] for index in joins]
     else:
@@ -126,7 +126,7 @@ def flops(action: Callable[[], object]) -> int:
 
 def test_a_vit_runs_nothing_but_what_comes_after_each_branch() -> None:
     model, cut_points = mini("vit")
-    joins = list(joins_of("vit", cut_points).values())
+    joins = list(joins_for_lesions("vit", cut_points).values())
     with torch.no_grad():
         outside = flops(lambda: model.head(torch.zeros(3, 48)))
         outside_clean = outside + flops(lambda: model.patch_embed(IMAGES))
@@ -256,7 +256,7 @@ class Stacked(nn.Module):
 def test_modules_that_fill_a_list_run_in_every_lesion() -> None:
     torch.manual_seed(0)
     model, images = Stacked().eval(), torch.randn(4, 3, 8, 8)
-    joins = list(joins_of("net", list_blocks("net", model, described(8)).points).values())
+    joins = list(joins_for_lesions("net", list_blocks("net", model, described(8)).points).values())
     assert len(joins) == 3
     _, without = lesioned(model, joins, images)
     for join, logits in zip(joins, without, strict=True):
@@ -350,7 +350,7 @@ def test_a_forward_of_ones_own_is_put_back() -> None:
 
 def test_a_failure_leaves_the_model_as_it_was() -> None:
     model, cut_points = mini("vit")
-    joins = list(joins_of("vit", cut_points).values())
+    joins = list(joins_for_lesions("vit", cut_points).values())
     hooks, calls = hooks_of(model), []
 
     def fail_later(*_: object) -> None:
@@ -462,7 +462,7 @@ def test_logits_that_are_no_numbers_without_a_branch() -> None:
 
 
 def test_a_model_without_a_branch() -> None:
-    assert refusal(joins_of, "mine", mini_blocks("vit").points[:1]) == (
+    assert refusal(joins_for_lesions, "mine", mini_blocks("vit").points[:1]) == (
         "models.mine: no cut point of the model has a residual branch, so that no unit can be "
         "removed: take the model out of the figures of the kind lesion."
     )
@@ -470,7 +470,7 @@ def test_a_model_without_a_branch() -> None:
 
 def test_a_join_that_the_network_never_comes_to() -> None:
     model, cut_points = mini("vit")
-    (join, *_) = joins_of("vit", cut_points).values()
+    (join, *_) = joins_for_lesions("vit", cut_points).values()
     (addition,) = join.additions
     elsewhere = replace(addition, operation=replace(addition.operation, nth=99))
     missing = replace(join, additions=(elsewhere,))

@@ -13,7 +13,7 @@ from tests.helpers.written import SMALL, built
 from tests.measures.branches.test_lesion import IMAGES, scaled_vit
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
-from vitscope.measures.branches.skip_ratio import measure_skip_ratio, ratio_table, read_ratios
+from vitscope.measures.branches.skip_ratio import measure_skip_ratio, ratio_table, read_skip_ratios
 from vitscope.networks.finding.blocks import list_blocks
 
 CHOSEN = {"shown": 6, "images": 10, "seed": 0}
@@ -22,7 +22,7 @@ BOOTSTRAP = {"resamples": 50, "seed": 0}
 
 def logs_of(model: nn.Module, images: Tensor = IMAGES) -> dict[tuple[int, str], np.ndarray]:
     points = list_blocks("net", model, described()).points
-    return read_ratios(model, points, [images])
+    return read_skip_ratios(model, points, [images])
 
 
 class Scaled(nn.Module):
@@ -92,12 +92,12 @@ def test_every_sum_of_every_family_has_a_ratio(name: str) -> None:
         if parameter.ndim == 1 or not parameter.any():
             nn.init.uniform_(parameter, 0.5, 1.5)
     points = list_blocks("net", model, described()).points
-    logs = read_ratios(model, points, [IMAGES[:2], IMAGES[2:]])
+    logs = read_skip_ratios(model, points, [IMAGES[:2], IMAGES[2:]])
     assert {index for index, _ in logs} == {n for n, each in enumerate(points) if each.join}
     for values in logs.values():
         assert values.shape == (len(IMAGES),)
         assert np.isfinite(values).all()
-    for key, values in read_ratios(model, points, [IMAGES]).items():
+    for key, values in read_skip_ratios(model, points, [IMAGES]).items():
         np.testing.assert_allclose(logs[key], values, rtol=0, atol=1e-5)
 
 

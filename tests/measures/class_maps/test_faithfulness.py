@@ -15,7 +15,7 @@ from vitscope.data.split import OUTPUTS
 from vitscope.measures.class_maps.compute import (
     Explainer,
     blur_image,
-    change_pixels,
+    change_pixels_by_class_map,
     faithfulness_curves,
     faithfulness_table,
     measure_faithfulness,
@@ -49,7 +49,7 @@ def test_views_are_those_of_a_loop_over_pixels(steps: int) -> None:
     torch.manual_seed(0)
     before, after = torch.rand(2, 1, 3, 2, 3)
     order = np.array([4, 0, 5, 2, 1, 3])
-    views = change_pixels(before, after, order, steps)
+    views = change_pixels_by_class_map(before, after, order, steps)
     assert views.shape == (steps + 1, 3, 2, 3)
     for step, view in enumerate(views):
         expected = before[0].clone()

@@ -19,13 +19,13 @@ from vitscope.measures.classification import compute, measure
 from vitscope.measures.classification.compute import (
     CONSISTENCY,
     PEOPLE,
-    count_decisions,
+    classification_consistency,
+    count_classifications_by_cue,
     cue_classes,
-    error_consistencies,
     letters_of,
     measure_shape_texture,
     read_people,
-    shape_biases,
+    shape_bias_of_classification,
 )
 from vitscope.measures.given import OnPredictions
 from vitscope.measures.scores import calibration, reliability, scores_of
@@ -79,7 +79,7 @@ def letters(model: str) -> np.ndarray:
 @pytest.mark.parametrize("model", COUNTS)
 def test_decisions_to_the_count(model: str) -> None:
     shape, texture = COUNTS[model]
-    whole = count_decisions(letters(model)).iloc[0]
+    whole = count_classifications_by_cue(letters(model)).iloc[0]
     images = 1200 * (10 if model == PEOPLE else 1)
     assert whole["shape_accuracy"] * images == pytest.approx(shape, abs=1e-6)
     assert whole["texture_accuracy"] * images == pytest.approx(texture, abs=1e-6)
@@ -90,7 +90,7 @@ def test_decisions_to_the_count(model: str) -> None:
 
 def test_decisions_by_shape() -> None:
     (row,) = letters("ResNet-50")
-    counted = count_decisions(row[None]).iloc[1:].reset_index(drop=True)
+    counted = count_classifications_by_cue(row[None]).iloc[1:].reset_index(drop=True)
     for category in range(16):
         of_shape = row[80 * category : 80 * category + 80]
         assert np.isin(of_shape, ["s", "t", "o"]).sum() == 75
@@ -114,7 +114,7 @@ def test_the_consistency_of_a_model_is_that_image_by_image() -> None:
     people, (row,) = read_people(FILE), letters("ResNet-50")
     shape = np.arange(1280) // 80
     names = [f"category {number}" for number in range(16)]
-    table = error_consistencies(np.isin(row, ["s", "+"]), people, shape, names, 200, 0)
+    table = classification_consistency(np.isin(row, ["s", "+"]), people, shape, names, 200, 0)
     said = TABLE.loc[TABLE["model"] == PEOPLE, "decisions"].tolist()
     assert table["class_name"].tolist() == ["all", *names]
     for number, found in enumerate(table["consistency"]):
@@ -124,13 +124,13 @@ def test_the_consistency_of_a_model_is_that_image_by_image() -> None:
     low, value, high = table.loc[0, ["consistency_low", "consistency", "consistency_high"]]
     assert low < value < high < low + 0.06
     # A person agrees with people, and with themselves in full.
-    alike = error_consistencies(people[0], people, shape, names, 200, 0)["consistency"][0]
+    alike = classification_consistency(people[0], people, shape, names, 200, 0)["consistency"][0]
     assert alike == pytest.approx(0.1 + 0.9 * TABLE["consistency"][0], abs=1e-6)
 
 
 def test_one_who_is_always_right_beside_another_such_has_no_consistency() -> None:
     right = np.ones(6, bool)
-    table = error_consistencies(right, right[None], np.zeros(6, int), ["disk"], 50, 0)
+    table = classification_consistency(right, right[None], np.zeros(6, int), ["disk"], 50, 0)
     assert table[["consistency", "consistency_low", "consistency_high"]].isna().all(axis=None)
 
 
@@ -150,7 +150,7 @@ def drawn(images: int, shape_share: float, texture_share: float, seed: int = 0) 
 
 def measured(prediction: Any, shape: Any, texture: Any, resamples: int = 200) -> pd.DataFrame:
     arrays = (np.asarray(values) for values in (prediction, shape, texture))
-    return shape_biases(*arrays, CLASSES, resamples, 0)
+    return shape_bias_of_classification(*arrays, CLASSES, resamples, 0)
 
 
 def test_by_hand() -> None:
@@ -250,7 +250,7 @@ def test_a_job_compares_predictions_with_the_cues(tmp_path: Path) -> None:
     shape, texture = images.column("shape")[5:100], images.column("texture")[5:100]
     np.testing.assert_array_equal(shape, images.labels[5:100])
     assert (shape != texture).all()
-    expected = shape_biases(prediction, shape, texture, images.classes, 100, 3)
+    expected = shape_bias_of_classification(prediction, shape, texture, images.classes, 100, 3)
     expected = expected.assign(model="vit", **dict.fromkeys(CONSISTENCY, np.nan))
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
     find_table("shape_texture").write(table, tmp_path / "table.parquet")

@@ -14,7 +14,7 @@ from tests.helpers.augmented import augmented
 from tests.helpers.splits import on_model, shapes
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
-from vitscope.measures.classification.fit import fit_table, measure_fit, training_losses
+from vitscope.measures.classification.fit import fit_losses, fit_table, measure_fit
 from vitscope.measures.per_image import bootstrap_means, spread
 
 CLASSES = 5
@@ -43,7 +43,7 @@ def test_the_loss_is_that_of_a_linear_model_by_hand() -> None:
     weight, bias = (parameter.detach().numpy().astype(float) for parameter in model.parameters())
     logits = pixels.reshape(23, -1).astype(float) @ weight.T + bias
     expected = -(targets * log_softmax(logits, axis=1)).sum(1)
-    found = training_losses(model, batches(pixels, targets, 7))
+    found = fit_losses(model, batches(pixels, targets, 7))
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -51,7 +51,7 @@ def test_batches_do_not_matter_and_the_model_is_in_evaluation_mode() -> None:
     pixels, targets = drawn(24)
     model = nn.Sequential(nn.BatchNorm2d(3), nn.Dropout(0.5), *linear()).train()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    found = [training_losses(model, batches(pixels, targets, size)) for size in (24, 5)]
+    found = [fit_losses(model, batches(pixels, targets, size)) for size in (24, 5)]
     np.testing.assert_allclose(*found, rtol=1e-6)
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, before[name])
@@ -69,12 +69,12 @@ def test_a_loss_that_is_not_finite_is_refused() -> None:
     pixels, targets = drawn(6)
     pixels[4] = np.inf
     with pytest.raises(VitscopeError, match="Sequential is not finite on 1 of 6 training images"):
-        training_losses(linear(), batches(pixels, targets, 3))
+        fit_losses(linear(), batches(pixels, targets, 3))
 
 
 def test_no_images_are_refused() -> None:
     with pytest.raises(VitscopeError, match="no image to measure the loss on"):
-        training_losses(linear(), [])
+        fit_losses(linear(), [])
 
 
 def predictions(wrong: int, images: int) -> pd.DataFrame:
@@ -102,6 +102,6 @@ def test_a_job_measures_augmented_images_beside_predictions(tmp_path: Path) -> N
     alike = augmented(tmp_path / "drawn", *drawn(10))
     images = shapes(tmp_path / "split", 10)
     given = on_model(linear(), images, alike=alike, predictions=predictions(3, 20))
-    losses = training_losses(linear(), alike.batches(7))
+    losses = fit_losses(linear(), alike.batches(7))
     expected = fit_table(predictions(3, 20), losses, 100, 3).assign(model="net")
     pd.testing.assert_frame_equal(measure_fit(given, 100, 3), expected, check_exact=True)

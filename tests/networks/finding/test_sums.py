@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from tests.helpers.networks import described
 from vitscope.measures.branches.lesion import lesioned
-from vitscope.measures.branches.skip_ratio import read_ratios
+from vitscope.measures.branches.skip_ratio import read_skip_ratios
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.cut_points import Join
 
@@ -99,7 +99,7 @@ def test_branches_are_all_that_is_added(how: str) -> None:
     clean, without = lesioned(model, joins, IMAGES)
     assert torch.equal(clean, model(IMAGES))
     seen = [block.seen for block in model.blocks]
-    ratios = read_ratios(model, blocks.points, [IMAGES])
+    ratios = read_skip_ratios(model, blocks.points, [IMAGES])
     for number, (block, logits) in enumerate(zip(model.blocks, without, strict=True)):
         block.on = False
         torch.testing.assert_close(logits, model(IMAGES), rtol=0, atol=1e-6)

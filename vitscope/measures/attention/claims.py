@@ -64,10 +64,10 @@ def _early_minus_late_spread(points: Points) -> Found | None:
     return value_of(spreads[0] - spreads[1])
 
 
-def _late_excess_over_mean(
+def _late_attention_excess(
     points: Points, values_of: Callable[[Points], Array], factor: float = 1
 ) -> Array | None:
-    """Return each point of the last third of the network, minus `factor` times the mean of all."""
+    """Return the values in the last third of the network, minus `factor` times the mean of all."""
     values, last = values_of(points), points.frame["depth"].to_numpy() >= 2 / 3
     return values[:, last] - factor * values.mean(axis=1, keepdims=True) if last.any() else None
 
@@ -78,7 +78,7 @@ def _nearer_than_whole_image(points: Points) -> Array:
     return np.subtract(within["distance_anywhere"], within[_DISTANCE])
 
 
-def _extra_distance(ours: Points, theirs: Points) -> Array:
+def _extra_attention_distance(ours: Points, theirs: Points) -> Array:
     means = [_means_over_heads(each, "distance") for each in (ours, theirs)]
     both = {*means[0].frame["attention"]} & {*means[1].frame["attention"]}
     our, their = (each.where(each.frame["attention"].isin(both))["distance"] for each in means)
@@ -124,7 +124,7 @@ _ABOUT_DISTANCE = (
             "share of late heads",
             f"The heads of the last third count: a head is in favour if its distance, {_REACH}, is "
             f"above the mean over all heads of the network. {_THIRDS}",
-            lambda points: _late_excess_over_mean(_heads_with_distance(points), _relative_distance),
+            lambda points: _late_attention_excess(_heads_with_distance(points), _relative_distance),
         ),
         "Not in the paper: Raghu et al. 2021 find that heads in the last blocks of a ViT look far.",
     ),
@@ -160,7 +160,7 @@ _ABOUT_DISTANCE = (
         "Pretraining on more images makes attention look farther",
         "Gosthipaty and Paul 2022",
         pretrained_by("more_images"),
-        _compare_mean_distances("larger", _extra_distance),
+        _compare_mean_distances("larger", _extra_attention_distance),
         f"{_PROBING} more global attention in a ViT that was pretrained on ImageNet-21k than in "
         "one that was trained on ImageNet-1k alone.",
     ),
@@ -169,7 +169,9 @@ _ABOUT_DISTANCE = (
         "Distillation from a CNN makes attention look less far",
         "Gosthipaty and Paul 2022",
         pretrained_by("distillation"),
-        _compare_mean_distances("smaller", lambda ours, theirs: _extra_distance(theirs, ours)),
+        _compare_mean_distances(
+            "smaller", lambda ours, theirs: _extra_attention_distance(theirs, ours)
+        ),
         f"{_PROBING} less global attention in a DeiT that was distilled from a CNN than in one "
         "that was not.",
     ),
@@ -184,7 +186,7 @@ _ABOUT_INFORMATION = (
             "share of late attentions",
             "The attentions of the last third count: an attention is in favour if the mean over "
             f"its heads is above half of the mean over all attentions of the network. {_THIRDS}",
-            lambda points: _late_excess_over_mean(
+            lambda points: _late_attention_excess(
                 _means_over_heads(points, "nmi"), lambda means: means["nmi"], 0.5
             ),
         ),

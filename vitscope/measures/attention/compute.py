@@ -1,20 +1,35 @@
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from scipy.spatial.distance import cdist
-from torch import Tensor
+from torch import Tensor, nn
 
 from vitscope.data.split import shard_rows
 from vitscope.files.arrays import Array
 from vitscope.image_size import height_and_width
-from vitscope.measures.attending import attention_of
+from vitscope.measures.attending import (
+    Tokens,
+    attention_of,
+    attention_pooling_matrix,
+    attention_tokens,
+    fuse_heads,
+    join_attention_windows,
+)
 from vitscope.measures.attention.heads import EACH_HEAD, average_heads, place_of_attention
 from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
-from vitscope.measures.shown import rows_shown
+from vitscope.measures.shown import (
+    images_shown,
+    name_class,
+    on_subject,
+    rows_shown,
+    whole_picture,
+)
 from vitscope.networks.attention.reading import Attention, Use, Weights, attending, using_attention
 from vitscope.networks.building.networks import own_type
 
@@ -22,39 +37,39 @@ from vitscope.networks.building.networks import own_type
 EPSILON = 1e-8
 
 
-def statistics_of_heads(
+def attention_statistics(
     attentions: Iterable[Attention], size: tuple[int, int], device: torch.device | None = None
-) -> "list[HeadStatistics]":
-    """Return the `HeadStatistics` of each attention; attentions with equal places share one."""
-    known: dict[tuple[object, ...], HeadStatistics] = {}
+) -> "list[AttentionStatistics]":
+    """Return `AttentionStatistics` of each attention, shared by attentions with equal places."""
+    known: dict[tuple[object, ...], AttentionStatistics] = {}
     found = []
     for each in attentions:
         where = (each.queries, each.keys)
         places = (*(of.shape for of in where), *(of.tobytes() for of in where))
         if places not in known:
-            known[places] = HeadStatistics(each, size, device)
+            known[places] = AttentionStatistics(each, size, device)
         found.append(known[places])
     return found
 
 
-class HeadStatistics:
+class AttentionStatistics:
     """Computes the distances, the entropy and the NMI of each head, for images of `size` pixels."""
 
     def __init__(
         self, attention: Attention, size: tuple[int, int], device: torch.device | None = None
     ) -> None:
-        self._placed = [*_windows_with_places(attention, size, device)]
+        self._placed = [*_group_windows_by_places(attention, size, device)]
         self.uniform, self.anywhere = _uniform_distances(attention, size)
 
-    def of(self, weights: Weights) -> Array:
-        """Return what VALUES names for each image and head: (images, heads, values), in float64."""
+    def compute(self, weights: Weights) -> Array:
+        """Return the statistics in `VALUES`: (images, heads, statistics), in float64."""
         found = np.full((weights.images, weights.attention.heads, len(VALUES)), np.nan)
         for piece in weights.pieces():
-            values = self._values_of_piece(piece.weights)
+            values = self._compute_piece(piece.weights)
             found[piece.images, piece.heads] = values.double().cpu().numpy()
         return found
 
-    def _values_of_piece(self, weights: Tensor) -> Tensor:
+    def _compute_piece(self, weights: Tensor) -> Tensor:
         weights = weights if weights.dtype is torch.float64 else weights.float()
         entropy = _entropy_of_rows(weights).mean((1, -1))
         undefined = torch.full_like(entropy, torch.nan)
@@ -62,10 +77,10 @@ class HeadStatistics:
             return torch.stack([undefined, undefined, entropy, undefined], -1)
         # Sum over windows, and over the queries that have a place.
         near = renormalized = nmi = taking = torch.zeros_like(entropy)
-        # The terms in these sums: queries in `near`, windows in `nmi`.
+        # Count the terms of these sums: queries in `near`, windows in `nmi`.
         queries = windows = 0
         for *placed, distances in self._placed:
-            here = _select_placed(weights, placed)
+            here = _select_placed_attention(weights, placed)
             each = torch.linalg.vecdot(here, distances[:, None].to(here.dtype))
             near = near + each.sum((1, -1))
             queries += here.shape[1] * here.shape[3]
@@ -75,7 +90,7 @@ class HeadStatistics:
             renormalized = renormalized + anew.sum((1, -1))
             taking = taking + (taken != 0).sum((1, -1))
             if min(here.shape[-2:]) > 1:
-                nmi = nmi + _nmi(here).sum(1)
+                nmi = nmi + _compute_nmi(here).sum(1)
                 windows += here.shape[1]
         mutual = nmi / windows if windows else undefined
         return torch.stack([near / queries, renormalized / taking, entropy, mutual], -1)
@@ -100,12 +115,13 @@ def _uniform_distances(attention: Attention, size: tuple[int, int]) -> tuple[flo
     return float(np.concatenate(within).mean()), float(np.concatenate(anywhere).mean())
 
 
-def _windows_with_places(
+def _group_windows_by_places(
     attention: Attention, size: tuple[int, int], device: torch.device | None
 ) -> Iterator[list[Tensor]]:
     """Yield groups of windows in which the same queries and the same keys have a place.
 
-    A group has indices of windows, queries and keys, and the distances in pixels, (W, Q, K).
+    A group is a list: indices of windows (W,), of queries (Q,) and of keys (K,), and the distances
+    (W, Q, K) in pixels.
     """
     groups: dict[tuple[bytes, bytes], list[int]] = {}
     of_queries = ~np.isnan(attention.queries[..., 0])
@@ -125,8 +141,8 @@ def _windows_with_places(
         yield [torch.from_numpy(each).to(device) for each in tensors]
 
 
-def _select_placed(weights: Tensor, placed: Sequence[Tensor]) -> Tensor:
-    """Return the attention from queries to keys that have places; copied only if there are gaps."""
+def _select_placed_attention(weights: Tensor, placed: Sequence[Tensor]) -> Tensor:
+    """Return the attention from queries to keys with a place; a view unless there are gaps."""
     for dimension, indices in zip((1, 3, 4), placed, strict=True):
         count, first = len(indices), int(indices[0])
         if int(indices[-1]) - first + 1 == count:
@@ -143,11 +159,12 @@ def _entropy_of_rows(weights: Tensor) -> Tensor:
     return -summed
 
 
-def _nmi(weights: Tensor) -> Tensor:
-    """Return the mutual information of query and key, over the root of the product of entropies.
+def _compute_nmi(weights: Tensor) -> Tensor:
+    """Return the mutual information of query and key, normalized by their entropies.
 
-    All queries count as equally likely. The result is 0 if all of them attend alike. There must be
-    at least two queries and two keys.
+    It is divided by the square root of the product of the entropies. All queries count as equally
+    likely. The result is 0 if all queries attend alike. There must be at least two queries and two
+    keys.
     """
     raised = weights + EPSILON
     of_key = raised / raised.sum(-1, keepdim=True)
@@ -162,7 +179,7 @@ def measure_attention(given: OnModel, shard: int, selection: Given) -> pd.DataFr
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
     size = height_and_width(given.settings["image_size"])
-    numbers = statistics_of_heads(attentions, size, given.device)
+    numbers = attention_statistics(attentions, size, given.device)
     rows = shard_rows(len(given.images), shard, **selection)
     # Allocate these arrays before the pass: made during it, they would fragment freed memory.
     values = [np.empty((len(rows), each.heads, len(VALUES))) for each in attentions]
@@ -170,7 +187,7 @@ def measure_attention(given: OnModel, shard: int, selection: Given) -> pd.DataFr
 
     def keep_statistics(position: int, weights: Weights) -> None:
         of_batch = slice(first, first + weights.images)
-        values[position][of_batch] = numbers[position].of(weights)
+        values[position][of_batch] = numbers[position].compute(weights)
 
     with attending(network, attentions, keep_statistics), torch.inference_mode():
         for batch in given.batches(rows):
@@ -196,7 +213,7 @@ def measure_attention(given: OnModel, shard: int, selection: Given) -> pd.DataFr
 
 
 def _rows_by_head(values: Array, names: Sequence[str]) -> pd.DataFrame:
-    """Return values (images, heads, names) as a table with a row for each image and head."""
+    """Return `values` (images, heads, names) as a table with a row for each image and head."""
     image, head = np.divmod(np.arange(values[..., 0].size), values.shape[1])
     columns = dict(zip(names, values.reshape(-1, len(names)).T, strict=True))
     return pd.DataFrame({"image": image, "head": head, **columns})
@@ -213,16 +230,16 @@ def high_frequencies(tokens: Tensor) -> Tensor:
     return tokens - tokens.mean(-2, keepdim=True)
 
 
-def low_pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
-    """Return `bound`, `let_through` and `room`, as the table has them, for each image and head.
+def compute_low_pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
+    """Return `bound`, `let_through` and `room` of the table for each image and head.
 
-    The result is (images, heads, 3); the arguments are (images, windows, heads, rows, columns).
+    The result is (images, heads, 3); all arguments are (images, windows, heads, rows, columns).
     """
     weights, values, output = (each.double() for each in (weights, values, output))
     bounds = torch.linalg.matrix_norm(high_frequencies(weights), ord=2)
     before, after = (torch.linalg.matrix_norm(high_frequencies(each)) for each in (values, output))
     rounding = ROUNDING * torch.linalg.matrix_norm(values)
-    # Leave out what rounding may add, which alone would exceed a bound of zero.
+    # Subtract what rounding may add: rounding alone would exceed a bound of zero.
     room = 1 - (after - rounding).clamp_min(0) / (bounds * before).clamp_min(_TINY)
     before, after, rounding = (
         torch.linalg.vector_norm(each, dim=1) for each in (before, after, rounding)
@@ -240,7 +257,7 @@ def measure_attention_low_pass(given: OnModel, chosen: Given, bootstrap: Given) 
 
     def keep_low_pass(use: Use) -> None:
         if use.weights.shape[-2] > 1:
-            found[use.attention].append(low_pass_by_head(*use.by_head())[0].numpy())
+            found[use.attention].append(compute_low_pass_by_head(*use.by_head())[0].numpy())
 
     with using_attention(network, attentions, keep_low_pass):
         # Pass one image at a time, so that memory holds the matrices of only one.
@@ -263,3 +280,140 @@ def measure_attention_low_pass(given: OnModel, chosen: Given, bootstrap: Given) 
         }
         tables.append(table.assign(room=[*least, least.min()], **place))
     return pd.concat(tables, ignore_index=True)
+
+
+def discard_lowest_attention(weights: Tensor, share: float) -> Tensor:
+    """Set the lowest weights, a `share` of all, to zero."""
+    kept = weights.flatten().clone()
+    order = kept.argsort(stable=True)
+    kept[order[: int(share * len(order))]] = 0
+    return kept.view_as(weights)
+
+
+class Rollout:
+    """Tracks how much each token of the stream takes from each token of the first attention.
+
+    With `of_relevance`, the weights to `add` are relevance (attention times its gradient) in place
+    of attention. Then rows are not normalized, and the result leaves out what a token takes from
+    itself, which is nearly everything if gradients are small.
+    """
+
+    def __init__(self, attentions: Sequence[Attention], of_relevance: bool = False) -> None:
+        self._attentions = attentions
+        self.of_relevance = of_relevance
+        self._queries = [attention_tokens(each.queries) for each in attentions]
+        self._keys = [attention_tokens(each.keys) for each in attentions]
+        # If the first attention pools its keys, begin with the tokens before pooling.
+        self._first = max(self._keys[0], self._queries[0], key=lambda each: len(each.places))
+        # Cache the matrices that pool maps, since they do not depend on the image.
+        self._pooling = cache(attention_pooling_matrix)
+        self.begin()
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """The number of rows and of columns of the map that the first attention reads."""
+        return self._first.grid
+
+    def begin(self) -> None:
+        self._stream = self._first
+        kind = torch.float64 if self.of_relevance else torch.float32
+        self._joint = torch.eye(len(self._stream), dtype=kind)
+        # What each token would take from itself if no attention moved anything.
+        self._own = self._joint.clone() if self.of_relevance else None
+
+    def run(self, network: nn.Module, image: Tensor, heads: str, discard: float = 0.0) -> Any:
+        """Roll out all attention for one image (a network input); return the network's output.
+
+        `heads` says how heads are combined: mean, max or min. The lowest weights of each attention,
+        a share of `discard`, are then left out.
+        """
+
+        def add_attention(position: int, weights: Weights) -> None:
+            self.add(position, discard_lowest_attention(fuse_heads(weights, heads)[0], discard))
+
+        self.begin()
+        with attending(network, self._attentions, add_attention), torch.inference_mode():
+            return network(image)
+
+    def add(self, position: int, weights: Tensor) -> None:
+        """Multiply one more attention of an image into the rollout.
+
+        `position` is the index of the attention; its `weights` are (windows, queries, keys).
+        """
+        queries, keys = self._queries[position], self._keys[position]
+        matrix = join_attention_windows(weights.cpu().to(self._joint.dtype), queries, keys)
+        if not len(queries.places):
+            self._switch_stream(keys)
+            rows = slice(len(keys.places), len(keys.places) + queries.prefix)
+            own = torch.eye(len(keys))[rows]
+            self._joint[rows] = self._normalize_rows(matrix + own) @ self._joint
+        elif len(queries) > len(keys):
+            # Keys are pooled: divide the attention to a key among the positions that it covers.
+            self._switch_stream(queries)
+            covered = self._pooling(queries, keys).to(matrix)
+            self._joint = (
+                self._normalize_rows(matrix @ covered + torch.eye(len(queries))) @ self._joint
+            )
+        else:
+            self._switch_stream(keys)
+            if keys.same(queries):
+                matrix.diagonal().add_(1)
+            else:
+                pooling = self._pooling(keys, queries).to(matrix)
+                matrix = matrix + pooling
+                self._own = None if self._own is None else pooling @ self._own
+            self._joint = self._normalize_rows(matrix) @ self._joint
+            self._stream = queries
+
+    def _normalize_rows(self, matrix: Tensor) -> Tensor:
+        """Normalize the rows of attention, but leave rows of relevance as they are."""
+        return matrix if self.of_relevance else matrix / matrix.sum(-1, keepdim=True)
+
+    def _switch_stream(self, tokens: Tokens) -> None:
+        """Switch the stream to other tokens, for example after the network pools its map."""
+        if not tokens.same(self._stream):
+            pooling = self._pooling(self._stream, tokens).to(self._joint)
+            self._joint = pooling @ self._joint
+            self._own = None if self._own is None else pooling @ self._own
+            self._stream = tokens
+
+    def result(self) -> tuple[str, Tensor]:
+        """Return the name of the row that is read, and its values, divided by the largest value."""
+        placed = len(self._stream.places)
+        joint = self._joint if self._own is None else self._joint - self._own
+        if self._stream.prefix:
+            name, row = "class token", joint[placed]
+        else:
+            name, row = "mean of queries", joint[:placed].mean(0)
+        values = row[: len(self._first.places)]
+        # If everything comes from tokens without a place, all values are zero.
+        return name, values / values.max().clamp_min(torch.finfo(values.dtype).tiny)
+
+
+def measure_attention_rollout(
+    given: OnModel, heads: str, discard: float, chosen: Given
+) -> pd.DataFrame:
+    network = given.network.eval().to(given.device)
+    attentions = attention_of(given)
+    rollout = Rollout(attentions)
+    found = []
+    for row, picture, image in images_shown(given, **chosen):
+        returned = rollout.run(network, image, heads, discard)
+        of, values = rollout.result()
+        height, width = rollout.grid
+        found.append(
+            {
+                "model": given.model,
+                "image": row,
+                "fusion": f"{heads}, lowest {100 * discard:g} % discarded" if discard else heads,
+                "of": of,
+                "height": height,
+                "width": width,
+                "rollout": values.double().tolist(),
+                **on_subject(values.double().numpy(), (height, width), given.images.mask(row)),
+                "picture": picture,
+                "whole": whole_picture(given, row),
+                **name_class(given, returned),
+            }
+        )
+    return pd.DataFrame(found)

@@ -18,8 +18,11 @@ BOTH = slice(None)
 
 
 def place_of_attention(points: pd.DataFrame, index: int) -> dict[str, Any]:
-    """Return where the attention before the cut point `index` lies; `points` must be in order."""
-    # Attention after the last cut point is placed at that cut point.
+    """Return where an attention lies: model, index, stage and depth of the cut point after it.
+
+    `points` must be sorted by index.
+    """
+    # Attention after the last cut point is placed at the last cut point.
     point = points.iloc[min(index, len(points) - 1)]
     return {name: point[name] for name in ("model", "index", "stage", "depth")}
 
@@ -31,9 +34,9 @@ def average_heads(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Average the columns `names` over images: a row for each head, and one for the mean of all.
+    """Average the columns `names` over images: a row for each head, and one for their mean.
 
-    `claimed` says which rows of a column keep their resamples.
+    `claimed` maps columns to the rows that keep their resamples.
     """
     heads = sorted(rows["head"].unique())
     columns: dict[str, Any] = {
@@ -55,7 +58,7 @@ def average_heads(
     return pd.DataFrame(columns)
 
 
-# The columns that claims are about, and the rows that they read.
+# Maps each column that claims are about to the rows that these claims read.
 _CLAIMED = {"distance": MEAN_OF_HEADS, "distance_renormalized": BOTH, "nmi": MEAN_OF_HEADS}
 # The columns that are equal for all images and heads of an attention.
 _OF_ATTENTION = [each for each in ATTENTION_PART.columns if each not in ("image", "head", *VALUES)]

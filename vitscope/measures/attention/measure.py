@@ -3,20 +3,20 @@
 The table `attention`: one row per model, attention and head; and one for the mean of its heads.
 
 Attention is a softmax of products of queries and keys that are positions of the image, wherever a
-network computes one. It is read as the network uses it, with its windows, pooled keys, masks and
-biases. The place of a position, in pixels of the image, follows from the pass. Tokens without a
-place, such as the class token, are left out as queries and keys in `distance` and `nmi`, but not in
-`entropy`.
+network computes such a softmax. It is read as the network uses it, with its windows, pooled keys,
+masks and biases. The place of a position, in pixels of the image, is traced through the forward
+pass. Tokens without a place, such as the class token, are left out as queries and as keys in
+`distance` and `nmi`, but not in `entropy`.
 
 All values are means over the queries of an image, over its windows, and then over images. The
-distance of a query is the mean distance of keys, weighted by attention; attention to tokens without
-a place adds nothing to `distance`, and `distance_renormalized` divides by the attention that is
-left (Park et al. 2023). `nmi` is the mutual information of query and key over the root of the
-product of their entropies, with all queries equally likely; before, attention to tokens without a
-place is left out, 1e-8 is added to the rest, and rows are normalized again. It is 0 if all queries
-attend to the same keys. Values are null if an attention has no query with a place, such as class
-attention. Queries without attention to keys with a place are left out of `distance_renormalized`,
-and windows with one query or one key out of `nmi`.
+distance of a query is the mean distance to the keys, weighted by attention. Attention to tokens
+without a place adds nothing to `distance`; `distance_renormalized` divides the distance of a query
+by its attention to keys with a place (Park et al. 2023). `nmi` is the mutual information of query
+and key, divided by the square root of the product of their entropies, with all queries equally
+likely; before that, attention to tokens without a place is left out, 1e-8 is added to the rest, and
+rows are normalized again. It is 0 if all queries attend alike. All values but `entropy` are null if
+an attention has no query with a place, such as class attention. `distance_renormalized` leaves out
+queries that attend to no key with a place, and `nmi` leaves out windows with one query or one key.
 
 A part has one row per attention, image of a shard and head.
 
@@ -27,21 +27,21 @@ The high frequencies of tokens are what is left of them after subtracting their 
 attention sum to one, so that the mean of the values adds nothing to the high frequencies of a
 head's output: these are the centred matrix of attention times the high frequencies of the values.
 Their Frobenius norm is at most the spectral norm of that matrix, the `bound`, times the norm of the
-high frequencies of the values. `let_through` is the norm for the output over the norm for the
-values, as the network computes both; it is 1 where nothing is lost. The centred matrix is the
-attention of all queries to all keys of a window, the class token included, less the mean of its
-rows. With several windows, the largest of their bounds counts, and each norm is over all windows.
-The bound is never above the rate that Wang et al. 2022 derive from logits alone, for n tokens and
-logits between -a and a: the square root of n exp(2a) / (exp(2a) + n - 1).
+high frequencies of the values. `let_through` is the norm for the output divided by the norm for the
+values, as the network computes both; it is 1 if nothing is lost. The centred matrix is the
+attention of all queries to all keys of a window, the class token included, minus the mean of its
+rows. With several windows, `bound` is the largest of their bounds, and each norm is over all
+windows. The bound is never above the rate that Wang et al. 2022 derive from logits alone, for n
+tokens and logits between -a and a: the square root of n exp(2a) / (exp(2a) + n - 1).
 
-All values are means over images, except `room`, the least over images and windows: the share of the
-bound that high frequencies of the output leave unused, after 0.00001 of the norm of the values is
-subtracted from their norm, as much as rounding may add. `let_through` is null where the values of
-an image are equal up to this rounding. All values are null for attention with one query, and where
-the network does not multiply its values by the attention that is read, as with talking heads.
-`room` is null for networks that compute in less than 32 bits, which round more. It is above 0
-wherever the network used the attention that was read: it checks the measure, and no claim is about
-it.
+All values are means over images, except `room`, which is the minimum over images and windows: the
+share of the bound that the high frequencies of the output leave unused. Before, 0.00001 of the norm
+of the values, as much as rounding may add, is subtracted from the norm of these high frequencies.
+`let_through` is null if all values of an image are equal up to this rounding. All values are null
+for attention with one query, and if the network does not multiply its values by the attention that
+is read, as with talking heads. `room` is null for networks that compute in less than 32 bits, which
+round more. It checks the measure, and no claim is about it: it is above 0 if the network used the
+attention that was read.
 
 The table `attention_maps`: one row per model, image, query and head that is shown.
 
@@ -53,13 +53,13 @@ The subject is where a [mask](data.md#masks) of the image is white.
 
 The table `attention_rollout`: one row per model and image that is shown.
 
-The rollout of an image is how much each position of the map at the first attention would contribute
-to the output if attention were all that moves information between positions (Abnar & Zuidema 2020).
-For each attention, the `fusion` combines its heads, the lowest weights are left out if a share is
-discarded, the identity is added for the shortcut, and rows are normalized. These matrices are
-multiplied through the network. The rollout is the row of the product for the class token or, where
-a network has none, the mean over the rows of all queries, divided by its largest value. Everything
-else in a network, such as convolutions and MLPs, is assumed to move nothing.
+The rollout of an image is how much each position of the feature map at the first attention would
+contribute to the output if attention were all that moves information between positions (Abnar &
+Zuidema 2020). For each attention, the `fusion` combines its heads, the lowest weights are left out
+if a share is discarded, the identity is added for the shortcut, and rows are normalized. These
+matrices are multiplied through the network. The rollout is the row of the product for the class
+token or, where a network has none, the mean over the rows of all queries, divided by its largest
+value. Everything else in a network, such as convolutions and MLPs, is assumed to move nothing.
 
 Where there are windows, a query takes nothing from outside its window. Where a map is pooled, a
 position takes equally from the positions that it covers; where keys are pooled, the attention to a
@@ -125,7 +125,7 @@ ATTENTION_TABLE = Table(
             for name, value in _OF_HEAD.items()
             for column, kind in {name: value, **interval_columns(f"of {name}", name)}.items()
         },
-        # Null for heads that no claim is about.
+        # Resamples, null in rows that no claim is about.
         **resampled_column("distance"),
         **resampled_column("distance_renormalized"),
         **resampled_column("nmi"),
@@ -199,7 +199,7 @@ ATTENTION_LOW_PASS_TABLE = Table(
 
 @dataclass(frozen=True)
 class AttentionLowPassSettings:
-    """The share of high frequencies, all but the mean token, that heads let through."""
+    """The share of high frequencies (tokens minus their mean) that heads let through."""
 
     images: int = setting(
         50, "How many images are used, the first of those that are measured.", minimum=1

@@ -50,7 +50,7 @@ def _reference_curve(column: str, label: str = "attending to all alike") -> Curv
 
 
 def _depths_of_published_blocks(theirs: pd.DataFrame, rows: pd.DataFrame) -> pd.Series:
-    """Return the depth of each published block: that of the measured attention of its index."""
+    """Return the depth of each published block: the depth of the attention with the same index."""
     return theirs["block"].map(rows.drop_duplicates("attention").set_index("attention")["depth"])
 
 
@@ -72,7 +72,7 @@ plot_attention_low_pass = chart_by_head(
 
 
 def plot_attention_entropy(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw the entropy of each head, and the largest possible one: that of uniform attention."""
+    """Draw the entropy of each head, and the largest possible entropy (of uniform attention)."""
     chart = chart_by_head("entropy", "Entropy (nats)", _reference_curve("largest"))
     return chart(table.assign(largest=np.log(table["keys"])), members=members)
 
@@ -116,7 +116,7 @@ class Manner:
     own_scales: bool
 
 
-def mask_of_brightest(weights: Array, mass: float) -> Array:
+def brightest_attention(weights: Array, mass: float) -> Array:
     """Return a mask of the brightest positions that together hold the share `mass` of a map."""
     order = np.argsort(-weights, kind="stable")
     held = np.cumsum(weights[order]) / weights.sum()
@@ -132,19 +132,23 @@ _FINE = 8
 def draw_weights(
     axes: Axes, row: pd.Series, manner: Manner, pixels: npt.NDArray[np.uint8], side: float
 ) -> None:
-    """Draw the attention of a query to each key, and a line around the share `mass` if it is set.
+    """Draw the attention of a query to each key; if `mass` is set, outline that share of it.
 
-    `side` is that of the panel, in inches.
+    `side` is the side of the panel in inches.
     """
     weights, size = np.asarray(row["weights"]), pixels.shape[:2]
     grid = (row["height"], row["width"])
     shown = weights / weights.max() if manner.own_scales else 100 * weights
     draw_map(axes, shown, grid, manner.scale, size, pixels if manner.over else None)
     if pd.notna(row["mass"]):
-        _outline_mask(axes, mask_of_brightest(weights, row["mass"]).reshape(grid), size, side)
+        _outline_brightest_attention(
+            axes, brightest_attention(weights, row["mass"]).reshape(grid), size, side
+        )
 
 
-def _outline_mask(axes: Axes, mask: Array, size: tuple[int, int], side: float) -> None:
+def _outline_brightest_attention(
+    axes: Axes, mask: Array, size: tuple[int, int], side: float
+) -> None:
     large = np.pad(np.kron(mask, np.ones((_FINE, _FINE))), 1)
     down, across = (
         (np.arange(-1, cells * _FINE + 1) + 0.5) * pixels / (cells * _FINE) - 0.5
@@ -194,7 +198,7 @@ def _draw_attention_maps(
     ):
         unused = {*grid.ravel()}
         for number, (_, image) in enumerate(rows.groupby("image")):
-            unused -= _draw_image_with_maps(
+            unused -= _draw_image_with_attention(
                 image, grid[number * down :][:down], manner, groups.side
             )
         if of_heads:
@@ -209,7 +213,7 @@ def _draw_attention_maps(
     return groups.figure
 
 
-def _draw_image_with_maps(
+def _draw_image_with_attention(
     maps: pd.DataFrame, grid: Array, manner: Manner, side: float
 ) -> set[Axes]:
     """Draw an image and its maps, of heads or of queries; return the panels used."""
@@ -235,14 +239,14 @@ def _mark_query(axes: Axes, row: pd.Series, color: str) -> None:
     axes.plot(row["query_column"] - 0.5, row["query_row"] - 0.5, color=color, **CROSS)
 
 
-# All rollouts share a scale: each is divided by its largest value, or by a lower one.
+# All rollouts share a scale: each is divided by its largest value, or by a lower value if clipped.
 _SCALE = Normalize(0, 1)
-# This share of positions, the highest ones, gets full brightness.
+# The share of positions, the highest ones, that get full brightness.
 _CLIP = 0.02
 
 
 def clip_rollout(rollout: npt.ArrayLike, clip: float) -> Array:
-    """Divide a rollout by the value that a share of its positions exceed; set these to 1."""
+    """Divide a rollout by the value that a share `clip` of positions exceed; set those to 1."""
     values = np.asarray(rollout, np.float64)
     top = float(np.quantile(values, 1 - clip)) or values.max() or 1.0
     return np.minimum(values / top, 1)
@@ -264,7 +268,7 @@ def _draw_uncropped(axes: Axes, pixels: npt.NDArray[np.uint8], size: tuple[int, 
 def plot_attention_rollout(
     table: pd.DataFrame, members: Members, *, product: bool = False, clip: float = _CLIP
 ) -> Figure:
-    """Draw for each model a row for each image: image, rollout, and both, or their product."""
+    """Draw for each model a row for each image: the image, its rollout, and both combined."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(map(len, shown))
     cut, masked = (int(table[each].notna().any()) for each in ("whole", "on_subject"))

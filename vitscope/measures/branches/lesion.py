@@ -2,7 +2,7 @@
 
 For each lesion, the model's own forward pass runs again, but the addition that joins the branch to
 the stream returns the stream alone. Modules that finish before this addition give the same outputs
-as in the clean pass: these are kept and returned, and not computed again.
+as in the clean pass: these outputs are kept and returned, and not computed again.
 """
 
 from collections import Counter
@@ -27,8 +27,8 @@ from vitscope.networks.finding.capture import PROVED, Silencing, refuse_unproven
 from vitscope.networks.finding.cut_points import CUT_POINT, Alike, CutPoint, Join, OperationId
 
 
-def joins_of(name: str, cut_points: Sequence[CutPoint]) -> dict[int, Join]:
-    """Return the joins whose branches can be silenced, by the index of the cut point."""
+def joins_for_lesions(name: str, cut_points: Sequence[CutPoint]) -> dict[int, Join]:
+    """Return the joins (of branch and stream) that can be silenced, by the cut point's index."""
     joins = {i: point.join for i, point in enumerate(cut_points) if point.join is not None}
     if not joins:
         raise VitscopeError(
@@ -39,7 +39,7 @@ def joins_of(name: str, cut_points: Sequence[CutPoint]) -> dict[int, Join]:
 
 
 def _tensor_versions(value: object) -> list[int]:
-    """Return how often each tensor was changed in place, which inference mode does not count."""
+    """Return how often each tensor was changed in place; inference mode does not count this."""
     if isinstance(value, Tensor):
         return [value._version]
     if isinstance(value, tuple | list):
@@ -48,14 +48,14 @@ def _tensor_versions(value: object) -> list[int]:
 
 
 class _Kept(NamedTuple):
-    """The output of a module, how often its tensors had changed, and counts of its operations."""
+    """The output of a module, versions of its tensors, and counts of the module's operations."""
 
     output: Any
     versions: list[int]
     counted: Counter[tuple[str, Alike]]
 
 
-class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
+class _PassBeforeLesions(Silencing):  # type: ignore[no-untyped-call]
     """Runs the clean forward pass, and keeps the outputs of modules that lesions use again."""
 
     def __init__(self, model: nn.Module, joins: Sequence[Join], images: Tensor) -> None:
@@ -66,7 +66,7 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
         self._entered: dict[nn.Module, tuple[list[int], Counter[tuple[str, Alike]]]] = {}
         self._calls: Counter[nn.Module] = Counter()
         with ExitStack() as stack:
-            for module in _modules_to_keep(model, joins):
+            for module in _modules_to_keep_for_lesions(model, joins):
                 stack.callback(module.register_forward_pre_hook(self._note_inputs).remove)
                 stack.callback(module.register_forward_hook(self._keep_output).remove)
             self.logits = _logits_in_mode(model, images, self)
@@ -95,20 +95,20 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
     def take_replacements(
         self, join: Join
     ) -> tuple[Silencing, dict[nn.Module, Callable[..., Any]]]:
-        """Return the mode that silences a join, and what modules do in place of their forward pass.
+        """Return the mode that silences a join, and functions to call in place of modules.
 
-        This frees what was kept for the join.
+        This frees the outputs that were kept for the join.
         """
         silencing = Silencing(self.model, self.names, join)
         answers = {
-            module: _returning_kept_output(kept, silencing)
+            module: _reusing_output_in_lesion(kept, silencing)
             for module, kept in self._before.pop(join.additions[0].operation, {}).items()
             if self._calls[module] == 1 and _tensor_versions(kept.output) == kept.versions
         }
         return silencing, answers
 
 
-def _returning_kept_output(kept: _Kept, silencing: Silencing) -> Callable[..., Any]:
+def _reusing_output_in_lesion(kept: _Kept, silencing: Silencing) -> Callable[..., Any]:
     def return_kept_output(*_: Any, **__: Any) -> Any:
         silencing.counts += kept.counted
         return kept.output
@@ -128,11 +128,11 @@ def _is_unchangeable(output: object) -> bool:
     )
 
 
-def _modules_to_keep(model: nn.Module, joins: Sequence[Join]) -> list[nn.Module]:
+def _modules_to_keep_for_lesions(model: nn.Module, joins: Sequence[Join]) -> list[nn.Module]:
     """Return the modules whose outputs are kept.
 
     These have a weight matrix, and are children of modules that contain a join. Outputs of others,
-    such as normalizations and activations, would save too little time for the memory they take.
+    such as normalizations and activations, would save too little time for the memory they need.
     """
     modules = [each.operation.module for join in joins for each in join.additions]
     parts = [module.split(".") if module else [] for module in modules]
@@ -144,7 +144,7 @@ def _modules_to_keep(model: nn.Module, joins: Sequence[Join]) -> list[nn.Module]
 
 
 @contextmanager
-def _replacing_forward(answers: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None]:
+def _replacing_forward_in_lesion(answers: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None]:
     own = {module: vars(module).get("forward") for module in answers}
     try:
         for module, answer in answers.items():
@@ -167,12 +167,12 @@ def lesioned(
     """
     without = []
     with without_fast_path():
-        clean = _CleanPass(model, joins, images)
+        clean = _PassBeforeLesions(model, joins, images)
         # Begin with the last branch: it reuses the most outputs, and so frees the most memory.
         for join in reversed(joins):
             silencing, answers = clean.take_replacements(join)
             try:
-                with _replacing_forward(answers):
+                with _replacing_forward_in_lesion(answers):
                     without.append(_logits_in_mode(model, images, silencing))
             except VitscopeError:
                 raise
@@ -191,7 +191,7 @@ def correctness_of_lesions(
     labels: npt.NDArray[np.int64],
     device: torch.device | None = None,
 ) -> tuple[Array, Array]:
-    """Return whether each image is classified correctly, (N,), and without each branch, (N, K)."""
+    """Return whether each image is classified correctly: clean (N,), and per lesion (N, K)."""
     model = model.eval().to(device)
     clean, without = [], []
     first = 0
@@ -223,7 +223,7 @@ def _correct_predictions(logits: Tensor, truth: Tensor, what: str) -> Array:
 def measure_lesion(given: OnModel, chosen: Given, bootstrap: Given) -> pd.DataFrame:
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)
-    joins = joins_of(given.model, given.cut_points)
+    joins = joins_for_lesions(given.model, given.cut_points)
     network, (first, *_) = given.network.eval().to(given.device), given.batches(rows[:PROVED])
     refuse_unproven(f"models.{given.model}", network, given.cut_points, first.to(given.device))
     named = {given.cut_points[index].name: join for index, join in joins.items()}

@@ -1,18 +1,18 @@
-"""Residual branches: what networks lose without one, and how large the shortcut is beside it.
+"""Residual branches: what removing one costs, and how large shortcuts are relative to branches.
 
 The table `lesion`: one row per model and unit that can be removed.
 
-A unit is a cut point with a residual branch, whose output is replaced by zeros; cut points without
-one (stem, pools) have no row. The interval is for the difference on the same images, and null for a
-single image.
+A unit is a cut point with a residual branch. To remove it, the output of the branch is replaced by
+zeros; cut points without a branch (stem, pools) have no row. The interval is for the difference of
+the accuracies on the same images, and null for a single image.
 
-The table `skip_ratio`: one row per model, cut point behind a residual branch, and kind of token.
+The table `skip_ratio`: one row per model, cut point after a residual branch, and kind of token.
 
 Before the cut point, a sum adds the branch to the stream. The ratio of an image is the norm of the
-stream over the norm of the branch. A norm is the root of the sum of squares, over all channels of
-the tokens of one kind: those of positions or, where a network has one, the first token that is no
-position (the class token). The branch is taken after its layer scale. `ratio` is the geometric mean
-over images. It is null if stream or branch is zero for an image.
+stream divided by the norm of the branch. A norm is the square root of the sum of squares, over all
+channels of the tokens of one kind: `positions` or, if the network has it, `class_token`, the first
+token that is not a position. The branch is read after its layer scale. `ratio` is the geometric
+mean over images. It is null if the stream or the branch is zero for an image.
 """
 
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ SKIP_RATIO_TABLE = Table(
 
 @dataclass(frozen=True)
 class SkipRatioSettings:
-    """The norm of the shortcut over that of the branch."""
+    """The norm of the shortcut, divided by the norm of the branch."""
 
     images: int = setting(
         200, "How many images are used, the first of those that are measured.", minimum=1

@@ -26,7 +26,7 @@ from vitscope.files.arrays import Array
 _LABEL = "Δ accuracy (pp)"
 # Free space above the highest point, as a share of the range from zero to the lowest point.
 _ROOM = 0.06
-# The source of a published point beyond the range of its figure, extrapolated from its line.
+# The `source` of a published point that lies outside its figure, and so was extrapolated.
 _OFF_SCALE = "extrapolated_offscale"
 _OFF_SCALE_MARKER = 7  # A caret that points down.
 
@@ -80,8 +80,8 @@ _WHY = (
 )
 
 
-def _last_minus_first(points: Points, kind: str) -> Array:
-    """Return by stage the change without the last block of a kind, minus that without the first."""
+def _last_lesion_minus_first(points: Points, kind: str) -> Array:
+    """Return for each stage the change without the last block of a kind minus without the first."""
     frame = points.frame
     chosen = (frame["kind"] == kind) & ~frame["subsampling"] & (frame["stage"].nunique() > 1)
     of_stages = frame[chosen].groupby("stage").groups.values()
@@ -90,7 +90,7 @@ def _last_minus_first(points: Points, kind: str) -> Array:
     return points["change"][:, last] - points["change"][:, first]
 
 
-def _costs_more_at(end: str, kind: str, blocks: str) -> Statistic:
+def _lesion_costs_more_at(end: str, kind: str, blocks: str) -> Statistic:
     sign = 1 if end == "first" else -1
     ends = ("first", "last")[::sign]
     rule = (
@@ -98,10 +98,10 @@ def _costs_more_at(end: str, kind: str, blocks: str) -> Statistic:
         f"of them costs more accuracy than removing the {ends[1]}."
     )
     measure = f"share of stages with two or more {blocks}"
-    return share(measure, rule, lambda points: sign * _last_minus_first(points, kind))
+    return share(measure, rule, lambda points: sign * _last_lesion_minus_first(points, kind))
 
 
-def _units_of_lesions(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
+def _units_in_lesion_claims(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
     points = rows.query("kind != 'stem'").sort_values("index", ignore_index=True)
     # Read this from the block table: blocks that merge tokens cannot be removed, so have no lesion.
     subsampling = subsamples(blocks.sort_values("index").set_index("index"))
@@ -110,7 +110,7 @@ def _units_of_lesions(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _published_units(points: pd.DataFrame) -> pd.DataFrame:
-    # The figure leaves out units that subsample, so that each gap in the index begins a stage.
+    # The figure leaves out units that subsample, so a new stage begins after each gap in the index.
     stage = 1 + (points["index"].diff() > 1).cumsum()
     return points.assign(unit=points["index"], stage=stage, subsampling=False)
 
@@ -124,20 +124,20 @@ CLAIMS_LESION = Evidence(
         (
             "first_conv_of_stage_matters",
             "Convs matter more at the beginning of a stage than at its end",
-            _costs_more_at("first", "conv", "Convs"),
+            _lesion_costs_more_at("first", "conv", "Convs"),
         ),
         (
             "first_mlp_of_stage_matters",
             "MLPs matter more at the beginning of a stage than at its end",
-            _costs_more_at("first", "mlp", "MLPs"),
+            _lesion_costs_more_at("first", "mlp", "MLPs"),
         ),
         (
             "last_msa_of_stage_matters",
             "MSAs matter more at the end of a stage than at its beginning",
-            _costs_more_at("last", "msa", "MSAs"),
+            _lesion_costs_more_at("last", "msa", "MSAs"),
         ),
     ),
-    _units_of_lesions,
+    _units_in_lesion_claims,
     _published_units,
     ScoredCurve("unit", "change"),
 )
@@ -183,7 +183,7 @@ def _difference_of_log_ratios(*both: Points) -> Found | None:
     return difference(one, other)
 
 
-def _class_token_ratio_falls(points: Points) -> Found | None:
+def _class_token_skip_ratio_falls(points: Points) -> Found | None:
     token, others = (_ratios_of_tokens(points, kind) for kind in ("class_token", "positions"))
     depths = token["depth"][0], others["depth"][0]
     depth, of_token, of_others = np.intersect1d(*depths, return_indices=True)
@@ -218,7 +218,7 @@ CLAIMS_SKIP_RATIO = Evidence(
                 "rank correlation of ratio and depth, negative",
                 "The value is the rank correlation (Spearman), times -1, of depth and the "
                 "ratio of norms of the class token divided by that of the tokens of positions.",
-                _class_token_ratio_falls,
+                _class_token_skip_ratio_falls,
             ),
             "Not in the paper: Raghu et al. 2021 find that in the lower half of a ViT the "
             "shortcut counts for more for the class token than for other tokens, and in the "

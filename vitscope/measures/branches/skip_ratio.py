@@ -28,8 +28,8 @@ def _tokens_by_kind(layout: Layout, operand: Tensor) -> dict[str, Tensor]:
     return found if first is None else found | {"class_token": first}
 
 
-def log_norm_ratios(stream: Tensor, branch: Tensor, images: int) -> Array:
-    """Return the log of stream norm over branch norm for each image; NaN where one is zero."""
+def log_skip_ratios(stream: Tensor, branch: Tensor, images: int) -> Array:
+    """Return log(norm of stream / norm of branch) for each image; NaN if either norm is zero."""
     flat = [each.double().reshape(images, -1) for each in (stream, branch)]
     norms = [torch.linalg.vector_norm(each, dim=1).log() for each in flat]
     ratios = norms[0] - norms[1]
@@ -38,7 +38,7 @@ def log_norm_ratios(stream: Tensor, branch: Tensor, images: int) -> Array:
 
 
 @torch.inference_mode()
-def read_ratios(
+def read_skip_ratios(
     network: nn.Module,
     points: Sequence[CutPoint],
     batches: Iterable[Tensor],
@@ -48,25 +48,25 @@ def read_ratios(
     network = network.eval().to(device)
     found: dict[tuple[int, str], list[Array]] = {}
 
-    def keep_ratios(index: int, stream: Tensor, branch: Tensor) -> None:
+    def keep_skip_ratios(index: int, stream: Tensor, branch: Tensor) -> None:
         streams, branches = (_tokens_by_kind(layouts[index], each) for each in (stream, branch))
         for kind, maps in streams.items():
             found.setdefault((index, kind), []).append(
-                log_norm_ratios(maps, branches[kind], images)
+                log_skip_ratios(maps, branches[kind], images)
             )
 
     joins = {point.join: at for at, point in enumerate(points) if point.join and point.join.layout}
     layouts = {at: join.layout for join, at in joins.items() if join.layout}
     for batch in batches:
         images = len(batch)
-        with without_fast_path(), JoinReader(network, joins, keep_ratios) as reader:
+        with without_fast_path(), JoinReader(network, joins, keep_skip_ratios) as reader:
             network(batch.to(device))
         reader.check()
     return {key: np.concatenate(values) for key, values in found.items()}
 
 
 def ratio_table(logs: Logs, blocks: pd.DataFrame, bootstrap: Given) -> pd.DataFrame:
-    """Return a row for each key of `logs`: the geometric mean over images, and its interval."""
+    """Return a row for each key of `logs`: the geometric mean ratio over images, with interval."""
     values = np.stack([*logs.values()], axis=1)
     ends = spread_of(np.exp, values, **bootstrap).columns("ratio")
     found = pd.DataFrame([*logs], columns=["index", "tokens"]).assign(
@@ -84,5 +84,5 @@ def measure_skip_ratio(given: OnModel, chosen: Given, bootstrap: Given) -> pd.Da
     rows = rows_shown(given, **chosen)
     network, (first, *_) = given.network.eval().to(given.device), given.batches(rows[:PROVED])
     refuse_unproven(f"models.{given.model}", network, given.cut_points, first.to(given.device))
-    logs = read_ratios(network, given.cut_points, given.batches(rows), given.device)
+    logs = read_skip_ratios(network, given.cut_points, given.batches(rows), given.device)
     return ratio_table(logs, given.blocks, bootstrap)

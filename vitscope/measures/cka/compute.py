@@ -26,7 +26,7 @@ SLICE_BYTES = 1 << 22
 
 
 def gram(features: Array, dtype: str = "F32") -> Array:
-    """Return the Gram matrix of the rows of (N, D), after subtracting the mean row from each.
+    """Return the Gram matrix of the rows of `features` (N, D), minus their mean row.
 
     The HSIC does not change when the same vector is subtracted from all rows. Subtracting the mean
     keeps the numbers small, so that centring loses few digits. The first row is subtracted before
@@ -54,7 +54,7 @@ def u_centred(grams: Array) -> Array:
 
 
 def hsic(grams: Array) -> Array:
-    """Return the unbiased HSIC of all pairs of Gram matrices (K, N, N) as (K, K)."""
+    """Return the unbiased HSIC (K, K) of all pairs of Gram matrices `grams` (K, N, N)."""
     count, images, _ = grams.shape
     if images < LEAST_BATCH:
         raise VitscopeError(
@@ -88,8 +88,8 @@ def gram_batches(
 ) -> Iterator[tuple[int, Array]]:
     """Yield the first image of each whole batch of a shard, and all cut points' Gram matrices.
 
-    Images are positions among those measured; `first_image` is the first of the shard. Images that
-    fill no batch are left out.
+    An image is given by its position among the measured images; `first_image` is the position of
+    the first image of the shard. The last images are left out if they do not fill a batch.
     """
     # Verify all images first, since batches may leave out some; the products take much longer.
     latents.verify()
@@ -99,7 +99,7 @@ def gram_batches(
 
 
 def hsic_rows(count: int, batches: Iterable[tuple[int, Array]]) -> pd.DataFrame:
-    """Return the HSIC of all pairs of cut points over the batches that `gram_batches` yields."""
+    """Return the HSIC of all pairs of `count` cut points for each batch of `gram_batches`."""
     index, other = np.triu_indices(count)
     found = [(first, grams.shape[-1], hsic(grams)[index, other]) for first, grams in batches]
     first_images, images, values = zip(*found, strict=True) if found else ((), (), ())
@@ -130,7 +130,7 @@ def measure_cka_between(given: OnLatents, batch_size: int) -> pd.DataFrame:
 
 
 def _hsic_by_batch(rows: pd.DataFrame) -> Array:
-    """Return the HSIC of each batch in order, (batches, K, K)."""
+    """Return the HSIC (batches, K, K) of all pairs of cut points, with batches in order."""
     pairs = rows.pivot(index="first_image", columns=["index", "other_index"], values="hsic")
     count = rows["index"].max() + 1
     upper = np.zeros((len(pairs), count, count))
@@ -146,7 +146,7 @@ def _cka_from_hsic(hsic: Array) -> Array:
 
 
 def mean_cka(model: str, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the CKA of all pairs of cut points, in both orders, from the rows of all shards."""
+    """Return the CKA of all pairs of cut points, each in both orders, from rows of all shards."""
     return _cka_of_batches(model, rows, _hsic_by_batch(rows))
 
 
@@ -167,9 +167,10 @@ def _cka_of_batches(model: str, rows: pd.DataFrame, batches: Array) -> pd.DataFr
 
 
 def cka_without_each_batch(batches: Array) -> list[Any]:
-    """Return the CKA of each pair without each batch in turn, a list for each pair in order.
+    """Return a list for each pair in order: the CKA of the pair without each batch in turn.
 
-    Only one of the two orders of a pair has a list, and neither has one if there is a single batch.
+    Only the first of the two orders of a pair has a list, and the second has None. With a single
+    batch, both have None.
     """
     count, size, _ = batches.shape
     lists: list[Any] = [None] * size**2
@@ -188,7 +189,7 @@ def merge_cka(parts: Parts) -> pd.DataFrame:
 
 
 def _stored_gram_batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, Array]]:
-    """Yield the first image of each batch, and the Gram matrices of all cut points."""
+    """Yield the first image of each stored batch, and the Gram matrices of all cut points."""
     for table in tables:
         for first_image, rows in table.groupby("first_image"):
             images = rows["images"].iloc[0]

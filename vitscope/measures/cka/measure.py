@@ -4,14 +4,14 @@ The table `cka`: one row per model and pair of cut points, each pair in both ord
 
 `images` counts the images of whole batches. `hsic` of two different cut points may be negative, and
 `cka` with it, down to -1: an unbiased estimate of zero is as often below 0 as above. `cka` is null
-if one of the two has the same map for all images, up to rounding.
+if one of the two cut points has the same map for all images, up to rounding.
 
-A part has one row per batch and pair of cut points, `index` not above `other_index`.
+A part has one row per batch and pair of cut points, with `index` at most `other_index`.
 
-The table `cka_between`: one row per pair of models, and of a cut point of each.
+The table `cka_between`: one row per pair of models and pair of cut points, one from each model.
 
-As in the table `cka`, `images` counts the images of whole batches, and `cka` may be negative, and
-is null if one of the two has the same map for all images, up to rounding.
+As in the table `cka`, `images` counts the images of whole batches, and `cka` may be negative. It is
+null if one of the two cut points has the same map for all images, up to rounding.
 
 A part belongs to one model and serves all pairs with this model: one row per batch and cut point.
 For a model with 50 cut points, on 10,000 images in batches of 64, parts take 130 MB.
@@ -71,11 +71,11 @@ class CkaSettings:
 
 
 def batch_size(case: Case) -> Given:
-    """Return how many images make one estimate of the HSIC: all, if they fill no batch."""
+    """Return the number of images per estimate of the HSIC: all images if they fill no batch."""
     return {"batch_size": min(case.settings.batch_size, case.study.images(case.model))}
 
 
-def refuse_batches(case: Case) -> None:
+def refuse_cka_batches(case: Case) -> None:
     """Refuse batches that shards would split, and batches of too few images."""
     refuse_fewer(case, LEAST_BATCH)
     study, shard_size = case.study, case.study.analysis.shard_size
@@ -93,7 +93,7 @@ CKA = Measure(
     settings=CkaSettings,
     arguments=batch_size,
     seconds_per_gb=SECONDS_PER_GB,
-    refuse=refuse_batches,
+    refuse=refuse_cka_batches,
 )
 
 CKA_BETWEEN_TABLE = Table(
@@ -134,5 +134,5 @@ CKA_BETWEEN = Measure(
     arguments=batch_size,
     of_pairs=True,
     seconds_per_gb=SECONDS_PER_GB,
-    refuse=refuse_batches,
+    refuse=refuse_cka_batches,
 )

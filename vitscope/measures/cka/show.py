@@ -14,8 +14,8 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
 
-def _cka_matrix(table: str, pairs: pd.DataFrame, height: int, width: int, of: str) -> Array:
-    """Return the CKA of sorted pairs of cut points as a matrix; errors call their models `of`."""
+def _cka_matrix_to_draw(table: str, pairs: pd.DataFrame, height: int, width: int, of: str) -> Array:
+    """Return the CKA of sorted pairs of cut points as a matrix; `of` names models in errors."""
     if len(pairs) != height * width:
         raise VitscopeError(
             f"The {table} table has {len(pairs)} pairs of cut points of the {of}: delete the "
@@ -32,7 +32,7 @@ def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Fig
         pairs = table[table["model"] == member.model].sort_values(["index", "other_index"])
         count = len(panel.rows)
         of = f"model '{member.model}', which has {count} cut points"
-        values = _cka_matrix("cka", pairs, count, count, of)
+        values = _cka_matrix_to_draw("cka", pairs, count, count, of)
         maps.append(SimilarityMap(values, panel.rows))
     draw_maps(panels, maps, "CKA")
     panels.label("Normalized depth", "Normalized depth")
@@ -55,7 +55,7 @@ def plot_cka_between(table: pd.DataFrame, blocks: pd.DataFrame, members: Members
         both = (table["model"] == first) & (table["other_model"] == second)
         rows = table[both].sort_values(["other_index", "index"])
         of = f"models '{first}' and '{second}', which have {len(across)} and {len(up)}"
-        values = _cka_matrix("cka_between", rows, len(up), len(across), of)
+        values = _cka_matrix_to_draw("cka_between", rows, len(up), len(across), of)
         maps.append(SimilarityMap(values, up, across))
         axes.set_xlabel(_depth_label(label[first]))
         axes.set_ylabel(_depth_label(label[second]))
@@ -63,7 +63,7 @@ def plot_cka_between(table: pd.DataFrame, blocks: pd.DataFrame, members: Members
     return panels.figure
 
 
-def _excess_within_stages(pairs: Points) -> Found | None:
+def _cka_excess_within_stages(pairs: Points) -> Found | None:
     """Return the excess of CKA within stages, and its jackknife pseudo-value for each batch."""
     found = excess_of_alike_pairs(pairs, "cka", "within")
     if found is None:
@@ -73,7 +73,7 @@ def _excess_within_stages(pairs: Points) -> Found | None:
     return value_of(whole, batches=count * whole - (count - 1) * without)
 
 
-def _pairs_in_stages(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
+def _cka_pairs_in_stages(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
     stage = blocks.set_index("index")["stage"]
     pairs = rows.assign(
         distance=rows["other_index"] - rows["index"],
@@ -101,10 +101,10 @@ CLAIMS_CKA = Evidence(
                 "distances. The stem is left out. A model with one stage has no such claim. "
                 "The interval is Student's over batches of images, of the pseudo-values of "
                 "the jackknife; fewer than 20 batches have none.",
-                _excess_within_stages,
+                _cka_excess_within_stages,
             ),
             "The paper's Fig. 10a.",
         ),
     ),
-    _pairs_in_stages,
+    _cka_pairs_in_stages,
 )

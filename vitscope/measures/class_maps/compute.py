@@ -13,14 +13,14 @@ from torch.nn.functional import interpolate
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.arrays import Array
-from vitscope.measures.attending import fuse_heads, list_doubts
-from vitscope.measures.attention.maps import Rollout
+from vitscope.measures.attending import fuse_heads
+from vitscope.measures.attention.compute import Rollout
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread
 from vitscope.measures.shown import images_shown, name_class
 from vitscope.measures.tokens.pca import named_point
-from vitscope.networks.attention.finding import find_attention
+from vitscope.networks.attention.finding import find_attention, list_attention_doubts
 from vitscope.networks.attention.reading import Attention, Weights, attending
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_points import CutPoint
@@ -120,7 +120,9 @@ class Explainer:
             )
         found = find_attention(given.network, given.settings, given.cut_points)
         if found.refused:
-            given.warnings.extend(f"models.{given.model}: {doubt}" for doubt in list_doubts(found))
+            given.warnings.extend(
+                f"models.{given.model}: {doubt}" for doubt in list_attention_doubts(found)
+            )
         self._attentions = found.attentions
         both = (True, False) if found.attentions else ()
         self._rollouts = [Rollout(found.attentions, of_relevance) for of_relevance in both]
@@ -128,7 +130,7 @@ class Explainer:
     def _pass_back(
         self, image: Tensor, points: Sequence[CutPoint], attentions: Sequence[Attention]
     ) -> Passed:
-        """Pass one image forward, and the score of the class to explain back."""
+        """Pass one image forward, and the score of the explained class backward."""
         network = self._network
         streams: dict[int, Tensor] = {}
         weights: dict[int, Weights] = {}
@@ -145,7 +147,7 @@ class Explainer:
                 places.keep_edge(("attention", index), found.computed)
 
         image = image.detach().requires_grad_()
-        # Compute attention step by step: fused kernels have no gradient by its weights.
+        # Compute attention step by step: fused kernels give no gradient of the attention weights.
         with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
             with (
                 reading(network, points, keep_stream),
@@ -189,7 +191,7 @@ class Explainer:
         )
 
     def explain(self, image: Tensor) -> Explained:
-        """Return the maps of one image, an input of the network."""
+        """Return the maps of one image (a network input)."""
         point = self._point = self._point or self._find_point(image)
         passed = self._pass_back(image, [point], self._attentions)
         self._refuse_relevance(passed)
@@ -207,9 +209,9 @@ class Explainer:
         return np.concatenate(found)
 
     def _roll_out(self, rollout: Rollout, passed: Passed) -> Map:
-        """Return the map of a rollout, which is one of attention or of its relevance.
+        """Return the map of a rollout of attention or, with `of_relevance`, of its relevance.
 
-        Relevance is the positive part of attention times its gradient.
+        Relevance is the positive part of the product of attention and its gradient.
         """
         rollout.begin()
         for number, (weights, gradient) in passed.attention.items():
@@ -248,7 +250,7 @@ def measure_class_maps(given: OnModel, explained: Given, chosen: Given) -> pd.Da
     return pd.DataFrame(found)
 
 
-# Maps a method and a change to the probabilities of an image after each step, (steps + 1,).
+# Maps a method and a change to the class probabilities of an image by step, (steps + 1,).
 Curves = dict[tuple[str, str], Array]
 
 
@@ -258,7 +260,7 @@ def order_pixels(values: Tensor, image: Tensor, among_equals: Array) -> Array:
     return np.lexsort((among_equals, -resized.flatten().cpu().numpy()))
 
 
-def change_pixels(before: Tensor, after: Tensor, order: Array, steps: int) -> Tensor:
+def change_pixels_by_class_map(before: Tensor, after: Tensor, order: Array, steps: int) -> Tensor:
     """Return views (steps + 1, C, H, W) in which ever more pixels of `before` turn into `after`."""
     rank = torch.from_numpy(order).argsort()
     changed = rank < (len(order) * torch.arange(steps + 1) // steps)[:, None]
@@ -267,7 +269,7 @@ def change_pixels(before: Tensor, after: Tensor, order: Array, steps: int) -> Te
 
 
 def blur_image(image: Tensor, share: float) -> Tensor:
-    """Blur an image (1, C, H, W) by a Gaussian; `share` is its sigma over the shorter side."""
+    """Blur an image (1, C, H, W) with a Gaussian of sigma `share` times its shorter side."""
     sigma = share * min(image.shape[-2:])
     blurred = gaussian_filter(image.cpu().numpy(), (0, 0, sigma, sigma), mode="nearest")
     return torch.from_numpy(blurred).to(image)
@@ -276,7 +278,7 @@ def blur_image(image: Tensor, share: float) -> Tensor:
 def faithfulness_curves(
     explainer: Explainer, row: int, image: Tensor, steps: int, blur: float, seed: int
 ) -> Curves:
-    """Return the curves of one image, in `row` of the split: every method with every change."""
+    """Return the curves of the image in `row` of the split, for each method and each change."""
     _, number, maps = explainer.explain(image)
     generator = np.random.default_rng([seed, row])
     among_equals = generator.random(image[0, 0].numel())
@@ -287,7 +289,7 @@ def faithfulness_curves(
     for method, of_method in values.items():
         order = order_pixels(of_method, image, among_equals)
         for change, ends in {"deleted": (image, black), "inserted": (blurred, image)}.items():
-            views = change_pixels(*ends, order, steps)
+            views = change_pixels_by_class_map(*ends, order, steps)
             curves[method, change] = explainer.probabilities(views, number)
     return curves
 
@@ -295,7 +297,7 @@ def faithfulness_curves(
 def faithfulness_table(
     model: str, curves: Mapping[tuple[str, str], Array], bootstrap: Given
 ) -> pd.DataFrame:
-    """Return the table of a model from the curves of all images, each (N, steps + 1)."""
+    """Build a model's table from `curves`, each of which holds all images: (N, steps + 1)."""
     tables = []
     for (method, change), found in curves.items():
         shares = np.linspace(0, 1, found.shape[1])

@@ -1,38 +1,40 @@
 """Class maps: what the score of a class depends on in an image, and how faithful that is.
 
 The table `class_maps`: one row per model, image that is shown, and method. The score is the logit
-of the class that the network predicts, or of `class_maps.of_class`; of a category of several
-outputs, it is the logarithm of their mean probability.
+of the class that the network predicts, or of `class_maps.of_class` if that is set; for a category
+of several outputs, it is the logarithm of their mean probability.
 
 - `grad_cam` (Selvaraju et al. 2017): the positive part of a weighted sum of the channels of the
-  feature map at a cut point; the weight of a channel is the gradient of the score by the channel,
-  averaged over positions. By default, the cut point is the last at which the score of the first
-  image depends on more than one position: in a network with a class token, it lies before the last
-  attention, after which only the class token counts.
+  feature map at a cut point; the weight of a channel is the gradient of the score with respect to
+  the channel, averaged over positions. By default, the cut point is the last at which the score of
+  the first image depends on more than one position: in a network with a class token, it lies before
+  the last attention, after which only the class token counts.
 - `gradient_rollout` (Chefer et al. 2021): the matrix of an attention is the mean over heads of the
-  positive part of the attention times the gradient of the score by it, plus the identity for the
-  shortcut; rows are not normalized. These matrices are multiplied through the network, and the
-  identity is subtracted from the product. The map is the row of the class token or, where a network
-  has none, the mean over the rows of all queries. This is their rule for self-attention in "Generic
-  Attention-Model Explainability", not their propagation of relevance through all layers.
-- `rollout`: that of `attention_rollout`, with the mean of heads; it does not depend on a class.
+  positive part of the attention times the gradient of the score with respect to it, plus the
+  identity for the shortcut; rows are not normalized. These matrices are multiplied through the
+  network, and the identity is subtracted from the product. The map is the row of the class token
+  or, where a network has none, the mean over the rows of all queries. This is their rule for
+  self-attention in "Generic Attention-Model Explainability", not their propagation of relevance
+  through all layers.
+- `rollout`: as in the table `attention_rollout`, with the mean of heads; it is the same for all
+  classes.
 
 Each map is divided by its largest value. Networks without attention have a `grad_cam` alone.
 
 The table `faithfulness`: one row per model, method, change, and share of the pixels.
 
 Every image is explained as in `class_maps`, whose settings apply. A map is resized to the image
-(bilinear), and the pixels are taken by descending value of the map, pixels of equal value in random
-order. `deleted` pixels become zero after normalization; `inserted` pixels replace those of the
-blurred image (Petsiuk et al. 2018). After every step, the network gives the probability of the
-class that was explained. A map is the more faithful, the sooner this probability falls by deletion
-and rises by insertion.
+(bilinear), and pixels are changed step by step, by descending value of the map, pixels of equal
+value in random order. `deleted` pixels become zero, after the image is normalized; `inserted`
+pixels replace the pixels of the blurred image (Petsiuk et al. 2018). After every step, the network
+gives the probability of the class that was explained. The sooner this probability falls by deletion
+and rises by insertion, the more faithful is the map.
 
-The method `random` is a map of random values with as many positions as that of `grad_cam`: a map
-that says nothing about an image does as well as this one.
+The method `random` is a map of random values with as many positions as the map of `grad_cam`. A map
+that says nothing about an image does as well as this random map.
 
-`area` is the area below the curve of an image, by the trapezoidal rule, where the width of all
-pixels together is 1; its interval is that of the mean over images.
+`area` is the area below the curve of an image, by the trapezoidal rule, with the share of changed
+pixels (0 to 1) along the x axis; its interval is for the mean over images.
 """
 
 from dataclasses import asdict, dataclass
@@ -121,7 +123,7 @@ FAITHFULNESS_TABLE = Table(
         **resampled_column("area"),
     },
 )
-_METHODS = 4  # at most, with the random map
+_METHODS = 4  # the maximum, with the random map
 _CHANGES = 2  # deleted and inserted
 
 
@@ -143,7 +145,7 @@ class FaithfulnessSettings:
 
 
 def count_views(case: Case) -> int:
-    """Count the passes per image: those of an explanation, and one for each step of each curve."""
+    """Count passes per image: for its explanation, and one for each step of each curve."""
     settings: FaithfulnessSettings = case.settings
     return PASSES + _METHODS * _CHANGES * (settings.steps + 1)
 

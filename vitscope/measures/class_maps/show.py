@@ -63,7 +63,7 @@ def _draw_class_maps(
     return drawn
 
 
-def _chart_of_pixels(change: str) -> Chart:
+def _faithfulness_chart(change: str) -> Chart:
     """Return a chart of the class probability by the share of pixels that are changed."""
     names = {**METHODS, "random": "random map"}
     curves = (
@@ -75,8 +75,8 @@ def _chart_of_pixels(change: str) -> Chart:
     return Chart(rows, across=across, bands=False)
 
 
-plot_deletion = _chart_of_pixels("deleted")
-plot_insertion = _chart_of_pixels("inserted")
+plot_deletion = _faithfulness_chart("deleted")
+plot_insertion = _faithfulness_chart("inserted")
 
 
 _NAMES = {**METHODS, "random": "a random map"}
@@ -90,8 +90,8 @@ _REMOVED = (
 )
 
 
-def _area_difference(change: str, more: str, less: str) -> Statistic:
-    """Return the area of the method `more` minus that of `less`, on the same images."""
+def _faithfulness_difference(change: str, more: str, less: str) -> Statistic:
+    """Return the area of the method `more` minus the area of `less`, on the same images."""
 
     def subtract_areas(points: Points) -> Found | None:
         return difference(one_value(points, more), one_value(points, less))
@@ -103,7 +103,7 @@ def _area_difference(change: str, more: str, less: str) -> Statistic:
     return Statistic("difference of areas", rule, subtract_areas)
 
 
-def _faithfulness_evidence(changed: str, cam: Row, rollout: Row) -> Evidence:
+def _faithfulness_claims(changed: str, cam: Row, rollout: Row) -> Evidence:
     def areas_of_methods(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
         of_methods = rows[rows["change"] == changed].drop_duplicates("method")
         resampled = {f"value{RESAMPLED}": of_methods.get(f"area{RESAMPLED}")}
@@ -116,29 +116,29 @@ def _faithfulness_evidence(changed: str, cam: Row, rollout: Row) -> Evidence:
     return Evidence("faithfulness", of_cam + of_rollout, areas_of_methods)
 
 
-CLAIMS_DELETION = _faithfulness_evidence(
+CLAIMS_DELETION = _faithfulness_claims(
     "deleted",
     (
         "grad_cam_finds_what_to_delete",
         "Deleting what Grad-CAM names lowers the class faster than deleting at random",
-        _area_difference("deletion", "random", "grad_cam"),
+        _faithfulness_difference("deletion", "random", "grad_cam"),
     ),
     (
         "gradients_find_what_to_delete",
         "Deleting what gradient rollout names lowers the class faster than what rollout names",
-        _area_difference("deletion", "rollout", "gradient_rollout"),
+        _faithfulness_difference("deletion", "rollout", "gradient_rollout"),
     ),
 )
-CLAIMS_INSERTION = _faithfulness_evidence(
+CLAIMS_INSERTION = _faithfulness_claims(
     "inserted",
     (
         "grad_cam_finds_what_to_insert",
         "Inserting what Grad-CAM names raises the class faster than inserting at random",
-        _area_difference("insertion", "grad_cam", "random"),
+        _faithfulness_difference("insertion", "grad_cam", "random"),
     ),
     (
         "gradients_find_what_to_insert",
         "Inserting what gradient rollout names raises the class faster than what rollout names",
-        _area_difference("insertion", "gradient_rollout", "rollout"),
+        _faithfulness_difference("insertion", "gradient_rollout", "rollout"),
     ),
 )

@@ -25,17 +25,17 @@ def letters_of(decisions: "pd.Series[str]") -> Array:
 
 
 def read_people(file: str) -> Array:
-    """Read for each person and image whether the person named the shape: (people, images)."""
+    """Read whether each person named the shape of each image: (people, images)."""
     table = pd.read_csv(PUBLISHED_POINTS / file)
     people = letters_of(table.loc[table["model"] == PEOPLE, "decisions"])
     return np.isin(people, ["s", "+"])
 
 
-def count_decisions(letters: Array) -> pd.DataFrame:
-    """Return the shares of decisions by shape and by texture of all observers, and the shape bias.
+def count_classifications_by_cue(letters: Array) -> pd.DataFrame:
+    """Return, for all observers together, shares of decisions by shape and texture, and shape bias.
 
-    `letters` has the decisions, (observers, images). The first row is about all images, the others
-    are about the images of one shape each.
+    `letters` (observers, images) holds the decisions. The first row is for all images; each other
+    row is for the images of one shape.
     """
     shapes = letters.reshape(len(letters), -1, IMAGES_OF_SHAPE)
     counts = pd.DataFrame(
@@ -47,7 +47,7 @@ def count_decisions(letters: Array) -> pd.DataFrame:
 
 
 def shape_share(shares: Array) -> Array:
-    """Return the share of shape in decisions by shape or texture, (..., 2); NaN without any."""
+    """Return the bias shape / (shape + texture) of `shares` (..., 2); NaN if both are 0."""
     either = shares.sum(axis=-1)
     result: Array = shares[..., 0] / np.where(either > 0, either, np.nan)
     return result
@@ -70,7 +70,7 @@ CONSISTENCY = ("consistency", "consistency_low", "consistency_high")
 
 
 def cue_classes(images: Split, rows: Sequence[int]) -> tuple[Array, Array]:
-    """Return the class of the shape and the class of the texture of each image in some rows."""
+    """Return the classes of the shape and of the texture of the images in `rows`."""
     try:
         columns = [images.column(name) for name in ("shape", "texture")]
     except KeyError as error:
@@ -83,7 +83,7 @@ def cue_classes(images: Split, rows: Sequence[int]) -> tuple[Array, Array]:
     return shape, texture
 
 
-def shape_biases(
+def shape_bias_of_classification(
     prediction: Array,
     shape: Array,
     texture: Array,
@@ -105,25 +105,25 @@ def shape_biases(
     groups = _images_by_shape(shape[conflict], classes)
     table = pd.DataFrame(
         {"class_name": name, "images": len(chosen)}
-        | _bias_with_interval(found[chosen], resamples, seed)
+        | _classification_shape_bias(found[chosen], resamples, seed)
         for name, chosen in groups
     )
-    # Keep only the resamples of the row of all images, which claims are about.
+    # Keep resamples only in the row for all images, the row that claims are about.
     resampled = table[f"shape_bias{RESAMPLED}"].where(table["class_name"] == ALL, None)
     return table.assign(**{f"shape_bias{RESAMPLED}": resampled})
 
 
 def _images_by_shape(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str, Array]]:
-    """Yield a name and the indices of images: first of all images, then of those of each shape."""
+    """Yield names and image indices: first for all images, then for the images of each shape."""
     yield ALL, np.arange(len(shape))
     for number in np.unique(shape):
         yield classes[number], np.flatnonzero(shape == number)
 
 
-def _bias_with_interval(found: Array, resamples: int, seed: int) -> dict[str, Any]:
+def _classification_shape_bias(found: Array, resamples: int, seed: int) -> dict[str, Any]:
     """Return the shares of decisions by shape and by texture, the shape bias and its interval.
 
-    `found` tells for each image whether the model named its shape, and whether its texture: (N, 2).
+    `found` (N, 2) says for each image if the model named its shape, and if it named its texture.
     Resamples without a decision by shape or texture have no shape bias, and the interval leaves
     them out. If all other resamples are equal, the interval is Wilson's for the decisions.
     """
@@ -143,7 +143,7 @@ def _bias_with_interval(found: Array, resamples: int, seed: int) -> dict[str, An
     return bias | {"ci_low": low, "ci_high": high, f"shape_bias{RESAMPLED}": kept}
 
 
-def error_consistencies(
+def classification_consistency(
     says_shape: Array,
     people: Array,
     shape: Array,
@@ -154,25 +154,25 @@ def error_consistencies(
     """Return the error consistency with people, over all images and for each shape.
 
     The error consistency is the mean over people of Cohen's kappa of two variables: whether the
-    model names the shape of an image, (N,), and whether the person does, (people, N). Images whose
-    shape and texture show the same class count too.
+    model names the shape of an image, `says_shape` (N,), and whether the person does, `people`
+    (people, N). Images whose shape and texture show the same class count too.
     """
     values = np.column_stack([says_shape, people.T, (people & says_shape).T]).astype(np.float64)
     rows = []
     for name, chosen in _images_by_shape(shape, classes):
-        resampled = _mean_kappa(bootstrap_means(values[chosen], resamples, seed))
+        resampled = _mean_classification_kappa(bootstrap_means(values[chosen], resamples, seed))
         known = len(chosen) > 1 and np.isfinite(resampled).any()
         ends = np.nanpercentile(resampled, TAILS) if known else (np.nan, np.nan)
-        kappa = _mean_kappa(values[chosen].mean(axis=0, keepdims=True))[0]
+        kappa = _mean_classification_kappa(values[chosen].mean(axis=0, keepdims=True))[0]
         rows.append((name, kappa, *ends))
     return pd.DataFrame(rows, columns=["class_name", *CONSISTENCY])
 
 
-def _mean_kappa(means: Array) -> Array:
-    """Return the mean over people of Cohen's kappa, NaN if chance explains all agreement with one.
+def _mean_classification_kappa(means: Array) -> Array:
+    """Return the mean over people of Cohen's kappa; NaN if it is undefined for a person.
 
-    The columns of `means` are the shares of images that the model names by shape, that each person
-    does, and that both do.
+    It is undefined if chance explains all agreement of model and person. The columns of `means` are
+    the shares of images whose shape is named by the model, by each person, and by both.
     """
     ours, (people, both) = means[:, :1], np.split(means[:, 1:], 2, axis=1)
     by_chance = ours + people - 2 * ours * people
@@ -181,16 +181,20 @@ def _mean_kappa(means: Array) -> Array:
 
 
 def measure_shape_texture(given: OnPredictions, resamples: int, seed: int) -> pd.DataFrame:
-    """Measure how often a model decides by shape and by texture, and if it errs as people do."""
+    """Measure how often a model decides by shape and by texture, and if it errs like people."""
     predictions, images = given.predictions, given.images
     rows = predictions["image"].to_list()
     shape, texture = cue_classes(images, rows)
     prediction = predictions["prediction"].to_numpy()
-    table = shape_biases(prediction, shape, texture, images.classes, resamples, seed)
+    table = shape_bias_of_classification(
+        prediction, shape, texture, images.classes, resamples, seed
+    )
     table = table.assign(model=given.model)
     decisions = images.metadata.get("decisions")
     if decisions is None:
         return table.assign(**dict.fromkeys(CONSISTENCY, np.nan))
     people = read_people(decisions)[:, images.column("index")[rows]]
-    alike = error_consistencies(prediction == shape, people, shape, images.classes, resamples, seed)
+    alike = classification_consistency(
+        prediction == shape, people, shape, images.classes, resamples, seed
+    )
     return table.merge(alike, on="class_name", how="left", validate="1:1")

@@ -13,10 +13,10 @@ from vitscope.measures.given import OnModel
 from vitscope.measures.per_image import spread
 
 
-def training_losses(
+def fit_losses(
     model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], device: torch.device | None = None
 ) -> npt.NDArray[np.float64]:
-    """Return the cross-entropy with the soft targets of each image, in evaluation mode."""
+    """Return the cross-entropy of each image with its soft targets, in evaluation mode."""
     model = model.eval().to(device)
     losses = []
     with torch.inference_mode():
@@ -61,6 +61,6 @@ def fit_table(
 def measure_fit(given: OnModel, resamples: int, seed: int) -> pd.DataFrame:
     assert given.alike
     assert given.predictions is not None
-    losses = training_losses(given.network, given.alike.batches(given.batch_size), given.device)
+    losses = fit_losses(given.network, given.alike.batches(given.batch_size), given.device)
     table = fit_table(given.predictions, losses, resamples, seed)
     return table.assign(model=given.model)

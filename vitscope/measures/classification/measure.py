@@ -2,8 +2,8 @@
 
 The table `classification`: one row per model.
 
-The scores are as the authors define them. A prediction is *confident* if its confidence is above
-0.9.
+The scores are as the paper's authors define them. A prediction is *confident* if its confidence is
+above 0.9.
 
 - `accuracy_90`: accuracy among confident predictions; null if none is confident
 - `unconfidence_90`: among wrong predictions, the share that is not confident; null if none is
@@ -14,14 +14,15 @@ The scores are as the authors define them. A prediction is *confident* if its co
 - `frequency_90`: the share of predictions that are confident
 - `brier`: squared error of the probabilities against 1 for the label and 0 else, summed over
   classes, mean over images
-- `ece`: share of images times the distance of accuracy and mean confidence, summed over the bins
-  of `reliability`
-- `signed_ece`: the same with mean confidence minus accuracy: positive where a model is
+- `ece`: share of images times the distance between accuracy and mean confidence, summed over the
+  bins of `reliability`
+- `signed_ece`: the same sum with mean confidence minus accuracy: positive if a model is
   overconfident
 - `ece_calibrated`: the mean ECE of a calibrated network with the same confidences on the same
-  number of images, whose predictions are right as often as their confidence says. This part of the
-  ECE is due to chance alone, and resamples add to it: where the ECE is near `ece_calibrated`, the
-  interval of the ECE lies too high. `nll`, `brier` and `signed_ece` have no such bias.
+  number of images, that is, of predictions that are right as often as their confidence says. This
+  part of the ECE is due to chance alone, and resamples add to it: if the ECE is near
+  `ece_calibrated`, the interval of the ECE lies too high. `nll`, `brier` and `signed_ece` have no
+  such bias.
 
 Two details of the authors' code are left out: small numbers (1e-7) in denominators, which give 0
 where the table has null, and bins that sum the confidence over [low, high) but count images over
@@ -45,13 +46,13 @@ The table `shape_texture`: one row per model and class, and one for all classes.
 Images whose shape and texture belong to the same class are left out. An image is decided by its
 shape if the predicted class is that of the shape. The interval resamples images, and so both shares
 together; it leaves out resamples without a decision by shape or texture, and is null for a single
-image. A class has a row if it is the shape of an image. Only the row of all images keeps the
+image. A class has a row if some image shows its shape. Only the row of all images keeps the
 resamples.
 
-For the images that people were asked about, `cue_conflict`, the table has the error consistency of
+For the images that people classified too (`cue_conflict`), the table has the error consistency of
 Geirhos et al. (2020): the mean over people of Cohen's kappa of whether the model and the person
-name the shape of an image. It counts all images, also those whose shape and texture show the same
-class. 0 is chance, 1 is the same errors.
+name the shape of an image. It counts all images, including those whose shape and texture show the
+same class. 0 is chance, 1 is the same errors.
 """
 
 from dataclasses import dataclass
@@ -187,7 +188,7 @@ class ShapeTextureSettings:
     )
 
 
-def refuse_unknown_split(case: Case) -> None:
+def refuse_unknown_split_to_classify(case: Case) -> None:
     study, split, model = case.study, case.settings.split, case.model
     splits = study.dataset_of(model).splits
     if split not in splits:
@@ -195,8 +196,8 @@ def refuse_unknown_split(case: Case) -> None:
         raise unknown(study.path, at, split, splits)
 
 
-def refuse_other_selection(case: Case) -> None:
-    """Refuse a number of images that differs from that of `classification` for the same split."""
+def refuse_other_images_to_classify(case: Case) -> None:
+    """Refuse a number of images that `classification` does not use for the same split."""
     study, ours = case.study, case.settings
     theirs = study.section("classification", ClassificationSettings)
     if ours.split == study.analysis.split and ours.images != theirs.images:
@@ -218,6 +219,6 @@ SHAPE_TEXTURE = Measure(
     arguments=bootstrap,
     by_label=False,
     own_split=True,
-    refuse=refuse_unknown_split,
-    refuse_settings=refuse_other_selection,
+    refuse=refuse_unknown_split_to_classify,
+    refuse_settings=refuse_other_images_to_classify,
 )

@@ -52,7 +52,11 @@ from vitscope.drawing.panels import (
     make_panels_with_strips,
     make_row_panels,
 )
-from vitscope.measures.classification.compute import count_decisions, letters_of, shape_share
+from vitscope.measures.classification.compute import (
+    count_classifications_by_cue,
+    letters_of,
+    shape_share,
+)
 from vitscope.measures.per_image import bootstrap_means
 
 # Distances in units of the distance between two models.
@@ -60,7 +64,7 @@ _BELOW = 0.3  # from measured points down to published ones
 _BESIDE = 0.2  # from measured points to published ones on their right
 _APART = 0.14  # between trainings of the same recipe
 LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
-# The least width in inches of a panel beside others with the same rows.
+# The minimum width, in inches, of panels that share their rows.
 _LEAST = 1.2
 
 
@@ -69,7 +73,7 @@ def _within_sentence(label: str) -> str:
     return f"{label[0].lower()}{label[1:]}"
 
 
-def explain_marks(legend: Legend, published: AllPublished, axis: str) -> None:
+def explain_fit_marks(legend: Legend, published: AllPublished, axis: str) -> None:
     """Explain the marks in the legend; `axis` says where published points of other models are."""
     look = Look(GRAY, "o")
     legend.add_marker("measured", look.line)
@@ -108,18 +112,18 @@ def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> 
         for position in range(len(ordered)):
             axes.axhline(position, **ROW, zorder=0)
         axes.margins(x=0.08)
-    explain_marks(panels.legend, published, "panels of their own")
+    explain_fit_marks(panels.legend, published, "panels of their own")
     panels.legend.draw(panels.figure)
     return panels.figure
 
 
-# The number of characters that fit side by side below an inch; longer names are turned.
+# The number of a name's characters that fit in an inch of width; longer names are turned.
 _CHARACTERS = 10
 # The height that each character of a turned name adds to the figure.
 _INCHES_PER_CHARACTER = 0.055
 
 
-def _draw_points_by_recipe(axes: Axes, rows: pd.DataFrame, groups: Collection[Members]) -> None:
+def _draw_fit_by_recipe(axes: Axes, rows: pd.DataFrame, groups: Collection[Members]) -> None:
     models = [[member.model for member in group] for group in groups]
     axes.plot([rows.loc[each, "value"].mean() for each in models], **JOINED, zorder=2)
     for place, group in enumerate(groups):
@@ -131,7 +135,7 @@ def _draw_points_by_recipe(axes: Axes, rows: pd.DataFrame, groups: Collection[Me
             axes.plot(across, row["value"], linestyle="", **look.line, zorder=3)
 
 
-def _draw_published_points(
+def _draw_published_fit(
     axes: Axes, published: AllPublished, metric: str, members: Members, beside: float
 ) -> None:
     across, values = [], []
@@ -144,7 +148,7 @@ def _draw_published_points(
     axes.plot(across, values, **JOINED, linestyle=":", zorder=2)
 
 
-def _name_models(panels: Panels, members: Members) -> None:
+def _name_models_of_fit(panels: Panels, members: Members) -> None:
     inches = panels.figure.get_figwidth() / panels.columns
     room = max(1, int(_CHARACTERS * inches / len(members) / text_scale()))
     words = [word for member in members for word in member.label.split()]
@@ -172,16 +176,16 @@ def plot_fit_by_window(table: pd.DataFrame, members: Members, published: AllPubl
     places = [group[0] for group in groups]
     panels = make_panels(len(LABELS), least=2.2)
     for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
-        _draw_points_by_recipe(axes, table[table["metric"] == metric].set_index("model"), groups)
+        _draw_fit_by_recipe(axes, table[table["metric"] == metric].set_index("model"), groups)
         axes.set_ylabel(label)
         axes.margins(y=0.12)
         if published:
             back = axes_of_published(axes, _within_sentence(label), *published.values())
             beside = _BESIDE + _APART * (max(map(len, groups)) - 1) / 2
-            _draw_published_points(back, published, metric, places, beside)
+            _draw_published_fit(back, published, metric, places, beside)
             back.margins(y=0.12)
-    _name_models(panels, places)
-    explain_marks(panels.legend, published, "right axis")
+    _name_models_of_fit(panels, places)
+    explain_fit_marks(panels.legend, published, "right axis")
     panels.legend.draw(panels.figure)
     return panels.figure
 
@@ -207,7 +211,7 @@ def _draw_reliability(panel: Panel) -> None:
     axes.set(xlim=(0, 1), ylim=(0, 1))
 
 
-def _scores_in_words(scores: pd.Series) -> str:
+def _classification_in_words(scores: pd.Series) -> str:
     names = ("accuracy", "ece", "ece_calibrated")
     accuracy, ece, calibrated = (percent(scores[name], ".1f") for name in names)
     signed = scores["signed_ece"]
@@ -227,7 +231,7 @@ def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members:
         _draw_reliability(panel)
         panel.axes.set_title(member.label, pad=_TITLE_PAD * text_scale())
         panel.axes.annotate(
-            _scores_in_words(scores),
+            _classification_in_words(scores),
             (0.5, 1),
             (0, _SCORES_PAD),
             xycoords="axes fraction",
@@ -250,7 +254,7 @@ _BIAS = ["ci_low", "shape_bias", "ci_high"]
 _CONSISTENCY = ["consistency_low", "consistency", "consistency_high"]
 
 
-def _draw_observer(
+def _draw_classifications(
     panels: Panels, height: int, whole: pd.Series, biases: pd.Series, style: Mapping[str, Any]
 ) -> None:
     """Draw the row of an observer: decisions by cue, shape biases, and consistency if known.
@@ -282,7 +286,9 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
     for height, member in enumerate(members):
         rows, style = rows_of(table, member.model), look_of(member).line
         of_all = rows["class_name"] == "all"
-        _draw_observer(panels, height, rows[of_all].iloc[0], rows.loc[~of_all, "shape_bias"], style)
+        _draw_classifications(
+            panels, height, rows[of_all].iloc[0], rows.loc[~of_all, "shape_bias"], style
+        )
     for name, color in CUE_COLORS.items():
         panels.legend.add_shade(name, color, 1)
     all_images = {"color": GRAY, "marker": "o", "linewidth": INTERVAL_WIDTH}
@@ -290,10 +296,11 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
     panels.legend.add_line("images of one shape", {"color": GRAY, **TICK})
     columns = ["shape_accuracy", "texture_accuracy", *_BIAS, *_CONSISTENCY]
     for height, theirs in enumerate(published.values(), len(members)):
-        found = count_decisions(letters_of(theirs.points["decisions"])).reindex(columns=columns)
+        letters = letters_of(theirs.points["decisions"])
+        found = count_classifications_by_cue(letters).reindex(columns=columns)
         found["consistency"] = theirs.points["consistency"].mean()
         style = Look(GRAY, "o").hollow
-        _draw_observer(panels, height, found.iloc[0], found["shape_bias"].iloc[1:], style)
+        _draw_classifications(panels, height, found.iloc[0], found["shape_bias"].iloc[1:], style)
         panels.legend.add_marker("published", style)
     decisions.set(xlim=(0, 1), xlabel="Share of images decided by")
     bias.set(xlim=(0, 1), xlabel="Shape bias")
@@ -395,13 +402,13 @@ CLAIMS_FIT_BY_WINDOW = Evidence(
 )
 
 
-def _published_decisions(points: pd.DataFrame) -> pd.DataFrame:
+def _published_classifications(points: pd.DataFrame) -> pd.DataFrame:
     letters = letters_of(points["decisions"])
     # Average over observers first: all see the same images, so each resample has the same images
     # for all of them.
     by_image = np.stack([(letters == cue).mean(axis=0) for cue in "st"], axis=1)
     resampled = shape_share(bootstrap_means(by_image, RESAMPLES, 0))
-    value = count_decisions(letters)["shape_bias"].iloc[0]
+    value = count_classifications_by_cue(letters)["shape_bias"].iloc[0]
     return pd.DataFrame(
         {"measure": ["shape_bias"], "value": [value], f"value{RESAMPLED}": [resampled]}
     )
@@ -439,5 +446,5 @@ CLAIMS_SHAPE_TEXTURE = Evidence(
         ),
     ),
     value_in_row("shape_bias", "class_name", "all"),
-    _published_decisions,
+    _published_classifications,
 )

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from vitscope.errors import quoted
 from vitscope.networks.attention.reading import Attention, Counting, SoftmaxId
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import factors_of, multiplies_values
@@ -41,6 +42,30 @@ def find_attention(
         return _AttentionFinder(flow, softmaxes).find_attentions()
 
     return on_shapes(model.eval(), network, find_in_pass)
+
+
+def list_attention_doubts(found: FoundAttention) -> list[str]:
+    """Return warnings about attention that is not read, or is read before its heads are mixed."""
+    said = []
+    if found.refused:
+        total = len(found.refused) + len(found.attentions)
+        refused = list_refused_attention(found)
+        said.append(f"{len(found.refused)} of {total} attentions are not read: {refused}.")
+    mixed = [each.name for each in found.attentions if each.mixed]
+    if mixed:
+        said.append(
+            f"in {len(mixed)} attentions, as in {quoted(mixed[0])}, heads are mixed behind the "
+            f"softmax: what is read is the softmax."
+        )
+    return said
+
+
+def list_refused_attention(found: FoundAttention) -> str:
+    """Return the names of attention that cannot be read, by reason, as part of a sentence."""
+    names: dict[str, list[str]] = {}
+    for name, why in found.refused.items():
+        names.setdefault(why, []).append(quoted(name or "the network"))
+    return "; ".join(f"{', '.join(those)} ({why})" for why, those in names.items())
 
 
 # Image, row and column of each query or key, or only row and column.
