@@ -27,7 +27,7 @@ def measures_in(file: Path) -> list[str]:
     return [constant.lower() for constant in _MEASURE.findall(file.read_text(encoding="utf-8"))]
 
 
-def declare(package: str, measure: str) -> Measure:
+def measure_in_folder(package: str, measure: str) -> Measure:
     """Return the declaration of a measure; `package` is its folder, as a module name."""
     found: Measure = getattr(import_module(f"{package}.measure"), measure.upper())
     figures = {
@@ -51,7 +51,7 @@ class Installed:
     left_out: str = ""
 
 
-def read_installed(find_taken: Callable[[], Set[str]]) -> Installed:
+def read_installed_folders(find_taken: Callable[[], Set[str]]) -> Installed:
     """Read what installed packages declare; refuse a name that is already taken.
 
     A package that cannot be read is left out, since most studies do not need it.
@@ -64,7 +64,7 @@ def read_installed(find_taken: Callable[[], Set[str]]) -> Installed:
     taken = find_taken() if entries else frozenset[str]()
     for entry in sorted(entries, key=lambda each: (each.name, each.value)):
         try:
-            place, measures = _read_package(entry.value)
+            place, measures = _read_package_folder(entry.value)
         except Exception as error:
             why = error if isinstance(error, VitscopeError) else f"{type(error).__name__}: {error}"
             left_out += f" The measures of the package '{entry.value}' are left out: {why}."
@@ -84,14 +84,14 @@ def read_installed(find_taken: Callable[[], Set[str]]) -> Installed:
     return Installed(packages, places, versions, left_out)
 
 
-def _read_package(package: str) -> tuple[Path, dict[str, Measure]]:
+def _read_package_folder(package: str) -> tuple[Path, dict[str, Measure]]:
     """Return the folder of the top-level package, and its measures; raise if one is not valid."""
     file = Path(str(import_module(f"{package}.measure").__file__))
     inner = package.split(".")[1:]
     place = file.parents[len(inner)]
     if place.joinpath(*inner, "measure.py") != file:
         raise VitscopeError(f"its folders are not named like its modules, but {file.parent}")
-    measures = {name: declare(package, name) for name in measures_in(file)}
+    measures = {name: measure_in_folder(package, name) for name in measures_in(file)}
     if not measures:
         raise VitscopeError("its measure.py has no line `NAME = Measure(`")
     for name, measure in measures.items():

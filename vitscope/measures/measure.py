@@ -228,7 +228,7 @@ def named(**arguments: Arguments) -> Arguments:
     return lambda case: {name: each(case) for name, each in arguments.items()}
 
 
-def passes_of(
+def passes_of_measure(
     views: float | Callable[[Case], float] = 1, batch: int | None = None, keeps: Keeps = "pass"
 ) -> Callable[[Case], Work | None]:
     """Make a function that returns the work for several views of each measured image.
@@ -236,7 +236,7 @@ def passes_of(
     The measured images are those of a shard, or the number that the setting `images` says.
     """
 
-    def work_of_views(case: Case) -> Work | None:
+    def work_of_measure(case: Case) -> Work | None:
         if case.measure.shares == "shards":
             wanted = min(case.study.analysis.shard_size, case.study.images(case.model))
         else:
@@ -244,7 +244,7 @@ def passes_of(
         each = views(case) if callable(views) else views
         return work_for_images(each, wanted, case.images, batch or case.batch_size, keeps)
 
-    return work_of_views
+    return work_of_measure
 
 
 @dataclass(frozen=True)
@@ -427,9 +427,9 @@ class Measure:
     def check(self, study: "Study") -> None:
         """Refuse settings and models that cannot be measured, with an error of one sentence."""
         if self.need.of_training:
-            _check_augmented(study, self.name)
+            _check_measure_of_augmented(study, self.name)
         if "alike" in self.reads:
-            _check_augmented(study, self.name, self.read_settings(study).images)
+            _check_measure_of_augmented(study, self.name, self.read_settings(study).images)
         if self.refuse_settings:
             self.refuse_settings(Case(self, study, model=""))
         for model in study.models_of(self.name):
@@ -437,7 +437,7 @@ class Measure:
                 self.refuse(Case(self, study, model))
 
 
-def refuse_fewer(case: Case, least: int) -> None:
+def refuse_few_measured_images(case: Case, least: int) -> None:
     """Refuse a model that is measured on fewer than `least` images."""
     images = case.study.images(case.model)
     if images < least:
@@ -452,7 +452,7 @@ def _read_section(study: "Study", section: Section | None) -> Any:
     return study.section(*section)
 
 
-def _check_augmented(study: "Study", table: str, images: int | None = None) -> None:
+def _check_measure_of_augmented(study: "Study", table: str, images: int | None = None) -> None:
     """Refuse a study that does not define the loss, or has too few images for it.
 
     `images` is the number of augmented images, if it is not that of `analysis.augmented`.

@@ -40,7 +40,7 @@ def ratio(upper: Array, lower: Array, otherwise: float = np.nan) -> Array:
     return np.where(lower > 0, upper / np.where(lower > 0, lower, 1), otherwise)
 
 
-def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
+def bootstrap_image_means(values: Array, resamples: int, seed: int) -> Array:
     """Return the column means in each resample of the rows, (resamples, columns).
 
     All columns are resampled alike.
@@ -71,7 +71,7 @@ def spread_of(of: Callable[[Array], Array], values: Array, resamples: int, seed:
     if len(values) == 1:
         none = np.full(of(values).shape[1:], np.nan)
         return Spread(none, none, None)
-    found = of(bootstrap_means(values, resamples, seed))
+    found = of(bootstrap_image_means(values, resamples, seed))
     low, high = np.percentile(found, TAILS, axis=0)
     return Spread(low, high, found[:KEPT])
 
@@ -103,7 +103,7 @@ def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFr
     return pd.concat(tables, ignore_index=True)
 
 
-def part_of_tokens(
+def measure_per_image(
     given: OnLatents, measure: Callable[[Any], Any], column: str, on_gpu: bool = False
 ) -> pd.DataFrame:
     """Return a part with the value of each image at each cut point; NaN for a single token."""
@@ -116,7 +116,7 @@ def part_of_tokens(
     return part_of(found, given.first_image, column)
 
 
-def means_by_cut_point(
+def image_means_by_cut_point(
     shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int
 ) -> pd.DataFrame:
     """Return the mean of a column over the images of all shards, and its interval, by cut point."""
@@ -136,5 +136,5 @@ def means_by_cut_point(
 
 
 def merge_means(parts: Parts, column: str, resamples: int, seed: int) -> pd.DataFrame:
-    merged = means_by_cut_point(parts.tables, column, resamples, seed)
+    merged = image_means_by_cut_point(parts.tables, column, resamples, seed)
     return parts.cut_points.merge(merged, on="index", validate="one_to_one")

@@ -19,7 +19,13 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError, nearest
-from vitscope.measures.folders import GROUP, Installed, declare, measures_in, read_installed
+from vitscope.measures.folders import (
+    GROUP,
+    Installed,
+    measure_in_folder,
+    measures_in,
+    read_installed_folders,
+)
 from vitscope.measures.legends import LEGENDS
 from vitscope.measures.measure import FigureKind, Given, Measure
 from vitscope.settings.section import schema_of
@@ -46,9 +52,9 @@ def _built_in_packages() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def _taken_names() -> set[str]:
+def _names_taken_in_registry() -> set[str]:
     """Return the names that measures and kinds of figures of packages must not have."""
-    measures = [declare(package, name) for name, package in _built_in_packages().items()]
+    measures = [measure_in_folder(package, name) for name, package in _built_in_packages().items()]
     kinds = {kind for measure in measures for kind in measure.figures}
     # Import by name, so that not every job depends on the module of the keys of a study.
     analysis = resolve_name("vitscope.settings.keys:Analysis")
@@ -57,7 +63,7 @@ def _taken_names() -> set[str]:
 
 @cache
 def installed() -> Installed:
-    return read_installed(_taken_names)
+    return read_installed_folders(_names_taken_in_registry)
 
 
 @cache
@@ -86,7 +92,7 @@ def folder(measure: str) -> Path:
 
 
 @cache
-def _definitions_in(package: str, folder: Path) -> dict[str, str]:
+def _measure_definitions(package: str, folder: Path) -> dict[str, str]:
     """Return the names that the modules of a folder define, each with its `module:name`."""
     return {
         name: f"{package}.{file.stem}:{name}"
@@ -97,16 +103,16 @@ def _definitions_in(package: str, folder: Path) -> dict[str, str]:
 
 
 def _find_definition(measure: str, name: str) -> str | None:
-    return _definitions_in(package(measure), folder(measure)).get(name)
+    return _measure_definitions(package(measure), folder(measure)).get(name)
 
 
 @cache
 def _declared_measure(measure: str) -> Measure:
-    return declare(package(measure), measure)
+    return measure_in_folder(package(measure), measure)
 
 
 @cache
-def _shared_kinds() -> dict[str, FigureKind]:
+def _kinds_of_shared_measures() -> dict[str, FigureKind]:
     return {
         kind: figure
         for name in _packages_by_measure()
@@ -143,7 +149,7 @@ class Registry:
 
     def kinds(self) -> dict[str, FigureKind]:
         """Return the kinds of figures, by their names in studies."""
-        return _shared_kinds() | {
+        return _kinds_of_shared_measures() | {
             kind: figure
             for own in self.own.values()
             for kind, figure in own.measure.figures.items()

@@ -47,7 +47,7 @@ def whole_picture(given: OnModel, row: int) -> bytes | None:
     return None if pixels is None else _encode_png(pixels)
 
 
-def name_class(given: OnModel, returned: Any, of_class: int | None = None) -> dict[str, Any]:
+def name_shown_class(given: OnModel, returned: Any, of_class: int | None = None) -> dict[str, Any]:
     """Return the name and the probability of the predicted class, or of the class `of_class`."""
     if given.settings["classes"] is None:
         return {"class_name": None, "confidence": None}

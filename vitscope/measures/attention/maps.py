@@ -22,7 +22,7 @@ from vitscope.measures.attending import (
 )
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
-from vitscope.measures.shown import images_shown, name_class, on_subject, whole_picture
+from vitscope.measures.shown import images_shown, name_shown_class, on_subject, whole_picture
 from vitscope.networks.attention.reading import Attention, Weights, attending
 
 
@@ -154,7 +154,7 @@ def measure_attention_rollout(
                 **on_subject(values.double().numpy(), (height, width), given.images.mask(row)),
                 "picture": picture,
                 "whole": whole_picture(given, row),
-                **name_class(given, returned),
+                **name_shown_class(given, returned),
             }
         )
     return pd.DataFrame(found)
@@ -174,7 +174,7 @@ def measure_attention_maps(given: OnModel, shows: Given, chosen: Given) -> pd.Da
     for row, picture, image in images_shown(given, **chosen):
         facts = {"model": given.model, "attention": number, "image": row, "picture": picture}
         shown, returned = maps_of(network, maps, image)
-        facts |= name_class(given, returned)
+        facts |= name_shown_class(given, returned)
         mask = given.images.mask(row)
         for each in shown:
             weights, grid = np.asarray(each["weights"]), (each["height"], each["width"])

@@ -49,7 +49,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
     code = locate_user_code({"file": entry["file"]}, folder, where)
     digest = digest_of(code, where)
     keywords = entry.get("keywords", {})
-    defined = _Defined(code, where)
+    defined = _OwnMeasureFile(code, where)
     check_call(code, FUNCTION, keywords, where, f"{where}.file", 1)
     runs = {"file": str(folder / entry["file"]), "module": code.module, "code": digest}
     measure = defined.measure(name)
@@ -79,7 +79,7 @@ def _label_from_name(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-class _Defined:
+class _OwnMeasureFile:
     """Holds the functions and constants that a file defines at its top level, from its source."""
 
     def __init__(self, code: OwnCode, where: str) -> None:

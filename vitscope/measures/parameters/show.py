@@ -49,7 +49,7 @@ def filter_pictures(rows: pd.DataFrame) -> Array:
     return np.broadcast_to(values, (*shape[:3], 3))
 
 
-def tile_pictures(tiles: Array, columns: int) -> Array:
+def tile_filter_pictures(tiles: Array, columns: int) -> Array:
     """Arrange pictures (N, H, W, 3) on a page with `columns`; each pixel becomes a square."""
     larger = max(1, ceil(_TILE_PIXELS / max(tiles.shape[1:3])))
     tiles = tiles.repeat(larger, axis=1).repeat(larger, axis=2)
@@ -74,7 +74,8 @@ def draw_filter_tiles(
     across, width = columns_of(count), width_of(count)
     down = ceil(count / across)
     pages = [
-        tile_pictures(each, _columns_of_tiles(len(each))) for each in map(filter_pictures, filters)
+        tile_filter_pictures(each, _columns_of_tiles(len(each)))
+        for each in map(filter_pictures, filters)
     ]
     highest = [
         max(page.shape[0] / page.shape[1] for page in pages[first : first + across])
@@ -112,7 +113,7 @@ def plot_patch_filters(table: pd.DataFrame, members: Members) -> Figure:
     return draw_filter_tiles(table, members, "filter", _title_of_filters)
 
 
-def _title_of_components(member: Member, rows: pd.DataFrame) -> str:
+def _title_of_patch_components(member: Member, rows: pd.DataFrame) -> str:
     if rows.empty:
         return f"{member.label}\nfilters that do not differ"
     count, shown = rows["count"].iloc[0], len(rows)
@@ -124,13 +125,13 @@ def _title_of_components(member: Member, rows: pd.DataFrame) -> str:
 
 def plot_patch_components(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per model: the principal components of its filters, the first ones first."""
-    return draw_filter_tiles(table, members, "component", _title_of_components)
+    return draw_filter_tiles(table, members, "component", _title_of_patch_components)
 
 
 _LEAST_SIDE, _LEAST_COMPONENTS = 3, 4
 
 
-def _smoothness_of_components(points: Points) -> Found | None:
+def _smoothness_of_patch_components(points: Points) -> Found | None:
     known = points.known("frequency")
     side = known.frame[["height", "width"]].to_numpy().min(initial=_LEAST_SIDE)
     if len(known) < _LEAST_COMPONENTS or side < _LEAST_SIDE:
@@ -151,7 +152,7 @@ CLAIMS_PATCH_COMPONENTS = Evidence(
                 "The value is the rank correlation (Spearman) of the number of a component and "
                 "its mean frequency, over the components that are shown. Filters narrower than "
                 "three pixels have too few frequencies, and no such claim.",
-                _smoothness_of_components,
+                _smoothness_of_patch_components,
             ),
             "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, left) say that the principal "
             "components of the filters of a ViT resemble plausible basis functions of patches, "
@@ -175,7 +176,7 @@ def positions_with_tiles(size: int) -> Array:
     return np.linspace(0, size - 1, min(size, _MOST)).round().astype(int)
 
 
-def _draw_similarity(axes: Axes, points: pd.DataFrame) -> None:
+def _draw_position_similarity(axes: Axes, points: pd.DataFrame) -> None:
     height, width = (int(points[name].iloc[0]) for name in ("height", "width"))
     cosines = np.stack([np.asarray(each, np.float64) for each in points["cosines"]])
     tiles = cosines.reshape(height, width, height, width)
@@ -198,7 +199,7 @@ def plot_position_similarity(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a panel per model, with a tile for each position: its cosine with all others."""
     panels = make_square_panels(len(members), _BAR_OF_ALL, _TITLE_HEIGHT)
     for panel in panels.of_models(members, table, ["row", "column"]):
-        _draw_similarity(panel.axes, panel.rows)
+        _draw_position_similarity(panel.axes, panel.rows)
     colors = ScalarMappable(Normalize(-1, 1), POSITION_COLORS)
     color_bar(panels.axes, colors, "Cosine similarity")
     return panels.finish("Column of the position", "Row of the position")

@@ -49,8 +49,8 @@ from vitscope.measures.measure import (
     Multiples,
     bootstrap,
     only,
-    passes_of,
-    refuse_fewer,
+    passes_of_measure,
+    refuse_few_measured_images,
     selection,
     together,
 )
@@ -110,8 +110,8 @@ class ProbeSettings:
     neighbours: int = setting(20, "Nearest vectors that vote for a class.", minimum=1)
 
 
-def refuse_few_images(case: Case) -> None:
-    refuse_fewer(case, FOLDS)
+def refuse_unfit_for_probe(case: Case) -> None:
+    refuse_few_measured_images(case, FOLDS)
     study, model = case.study, case.model
     if study.dataset_of(model).classes is None:
         raise VitscopeError(
@@ -128,12 +128,12 @@ PROBE = Measure(
     figures={"probe": FigureKind()},
     settings=ProbeSettings,
     arguments=together(selection, only("tokens")),
-    takes=passes_of(1),
+    takes=passes_of_measure(1),
     shares="shards",
     merge=Merge(together(only("neighbours"), bootstrap), at_cut_points=True),
     about_features=True,
     needs_labels=True,
-    refuse=refuse_few_images,
+    refuse=refuse_unfit_for_probe,
 )
 
 PROBE_TOKENS_TABLE = Table(
@@ -167,5 +167,5 @@ PROBE_TOKENS = Measure(
         },
         at_cut_points=True,
     ),
-    refuse=partial(refuse_fewer, least=FOLDS),
+    refuse=partial(refuse_few_measured_images, least=FOLDS),
 )

@@ -20,7 +20,7 @@ from vitscope.claims.intervals import KEPT, RESAMPLED, TAILS
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import Parts
-from vitscope.measures.per_image import bootstrap_means, ratio, spread
+from vitscope.measures.per_image import bootstrap_image_means, ratio, spread
 from vitscope.measures.probe.measure import (
     FOLDS,
     LINEAR,
@@ -51,7 +51,7 @@ def folds_of(images: int) -> Numbers:
     return np.random.default_rng(0).permutation(images) % FOLDS
 
 
-def vectors_by_cut_point(
+def probed_vectors_by_cut_point(
     tables: Iterable[pd.DataFrame], of: Iterable[str]
 ) -> Iterator[pd.DataFrame]:
     """Yield for each cut point the rows of all parts with vectors in `of`, in order of images."""
@@ -168,7 +168,7 @@ def scale_to_unit_length(vectors: Array) -> Array:
     return vectors / np.where(norms == 0, 1, norms)
 
 
-def votes_of_neighbours(vectors: Array, targets: Array, folds: Numbers, neighbours: int) -> Array:
+def read_by_neighbours(vectors: Array, targets: Array, folds: Numbers, neighbours: int) -> Array:
     """Return the votes of the nearest vectors of other folds, by cosine: (N, K)."""
     scaled = scale_to_unit_length(vectors)
     votes = np.empty(targets.shape)
@@ -196,10 +196,10 @@ def accuracy(found: Array, targets: Array) -> float:
 
 def merge_probe(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.DataFrame:
     found, right = [], []
-    for rows in vectors_by_cut_point(parts.tables, (MEAN, PREFIX, TOKEN)):
+    for rows in probed_vectors_by_cut_point(parts.tables, (MEAN, PREFIX, TOKEN)):
         # Keep only the first drawn token, so that each kind of vector has one for each image.
         for of, vectors in rows[rows["token"] == 0].groupby("of"):
-            for known, each in _probe_classes(vectors, neighbours):
+            for known, each in _read_classes(vectors, neighbours):
                 found.append({"index": rows["index"].iloc[0], "of": of, **known})
                 right.append(each)
     images = np.stack(right, axis=1).astype(np.float64)
@@ -211,7 +211,7 @@ def merge_probe(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.
     return parts.cut_points.merge(table, on="index", validate="one_to_many")
 
 
-def _probe_classes(rows: pd.DataFrame, neighbours: int) -> Iterator[tuple[dict[str, Any], Array]]:
+def _read_classes(rows: pd.DataFrame, neighbours: int) -> Iterator[tuple[dict[str, Any], Array]]:
     """Probe classes, first linearly, then by neighbours.
 
     Yield columns of the table, and whether each image is classified correctly.
@@ -226,7 +226,7 @@ def _probe_classes(rows: pd.DataFrame, neighbours: int) -> Iterator[tuple[dict[s
     targets, folds = np.eye(len(counts))[numbers], folds_of(len(labels))
     vectors = np.stack(rows["vector"].to_list()).astype(np.float64)
     linear = read_linearly(vectors, targets, folds, accuracy)
-    votes = votes_of_neighbours(vectors, targets, folds, neighbours)
+    votes = read_by_neighbours(vectors, targets, folds, neighbours)
     known = {
         "classes": len(counts),
         "chance": counts.max() / len(labels),
@@ -245,18 +245,18 @@ GROUPS = ALL, OTHERS, OUTLIERS = range(3)
 
 def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
     found, squares = [], []
-    for rows in vectors_by_cut_point(parts.tables, [TOKEN]):
+    for rows in probed_vectors_by_cut_point(parts.tables, [TOKEN]):
         targets = {
             POSITION: rows[["row", "column"]].to_numpy(np.float64),
             PIXELS: np.stack(rows["pixels"].to_list()).astype(np.float64),
         }
         for target, values in targets.items():
-            known, each = _probe_target(rows, values, rows["norm"].to_numpy() > threshold)
+            known, each = _read_target(rows, values, rows["norm"].to_numpy() > threshold)
             found.append({"index": rows["index"].iloc[0], "target": target, **known})
             squares.append(each)
     of_images = np.stack(squares, axis=1)
     images, *shape = of_images.shape
-    resampled = bootstrap_means(of_images.reshape(images, -1), resamples, seed)
+    resampled = bootstrap_image_means(of_images.reshape(images, -1), resamples, seed)
     shares = _columns_of_r2(of_images.mean(0), resampled.reshape(-1, *shape))
     few = (of_images[:, :, OUTLIERS, 1] > 0).sum(0) < LEAST_IMAGES
     for name in ("r2_outliers", "difference", "difference_low", "difference_high"):
@@ -267,7 +267,7 @@ def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int
     return parts.cut_points.merge(table, on="index", validate="one_to_many")
 
 
-def _probe_target(
+def _read_target(
     rows: pd.DataFrame, targets: Array, outlier: Array
 ) -> tuple[dict[str, Any], Array]:
     """Return columns, and the sums of squared errors and squared deviations, (N, 3, 2).

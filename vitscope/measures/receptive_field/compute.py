@@ -23,7 +23,9 @@ from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint
 POINTS = 5
 
 
-def choose_cut_points(model: str, points: Sequence[CutPoint], wanted: Sequence[str]) -> list[int]:
+def choose_receptive_field_points(
+    model: str, points: Sequence[CutPoint], wanted: Sequence[str]
+) -> list[int]:
     """Return the indices, in order, of the cut points that match names or patterns."""
     if not wanted:
         last = {point.stage: index for index, point in enumerate(points)}
@@ -88,7 +90,7 @@ def _central_values(network: nn.Module, points: Sequence[CutPoint], images: Tens
     found: dict[int, Tensor] = {}
     returned: dict[int, tuple[Tensor, int]] = {}
 
-    def keep_value(index: int, tensor: Tensor) -> None:
+    def keep_central_value(index: int, tensor: Tensor) -> None:
         if points[index].operation is not None:
             # The result enters the autograd graph after the operation: read it after the pass.
             returned[index] = tensor, tensor._version
@@ -97,7 +99,7 @@ def _central_values(network: nn.Module, points: Sequence[CutPoint], images: Tens
         if index == len(points) - 1:
             raise _Reached
 
-    with reading(network, points, keep_value), suppress(_Reached):
+    with reading(network, points, keep_central_value), suppress(_Reached):
         network(images)
     for index, (tensor, version) in returned.items():
         if tensor._version != version:
@@ -110,7 +112,7 @@ def _central_values(network: nn.Module, points: Sequence[CutPoint], images: Tens
     return [found[index] for index in range(len(points))]
 
 
-class Squares:
+class FieldSquares:
     """The squares around the central pixel of an image.
 
     If a side is even, the central pixel is the one after the middle.
@@ -148,7 +150,7 @@ class Field:
 
     def __init__(self, point: CutPoint, block: Mapping[Any, Any], image: tuple[int, int]) -> None:
         self._point, self._block = point, block
-        self._squares = Squares(*image)
+        self._squares = FieldSquares(*image)
         self._sum = np.zeros(image)
         self._rings: list[Array] = []
 
@@ -197,7 +199,7 @@ class Field:
 def measure_receptive_field(
     given: OnModel, settings: Settings, seed: int | None, bootstrap: Given
 ) -> pd.DataFrame:
-    which = choose_cut_points(given.model, given.cut_points, settings.cut_points)
+    which = choose_receptive_field_points(given.model, given.cut_points, settings.cut_points)
     points = [given.cut_points[index] for index in which]
     blocks = given.blocks.set_index("index", drop=False).loc[which, [*CUT_POINT]]
     height, width = given.images.shape[1:]

@@ -88,7 +88,7 @@ def plot_receptive_field(table: pd.DataFrame, members: Members) -> Figure:
 EARLY = 0.25
 
 
-def _early_area(points: Points) -> Array | None:
+def _early_receptive_area(points: Points) -> Array | None:
     """Interpolate the area at the depth EARLY; None if the cut points do not enclose it."""
     (depth,), areas = points["depth"], points["area_50"]
     if not len(depth) or not depth.min() <= EARLY <= depth.max():
@@ -121,7 +121,9 @@ CLAIMS_RECEPTIVE_FIELD = Evidence(
                 "quarter of the depth, as a share of the image, interpolated between the "
                 "measured cut points. The value is the area for the first model minus the area "
                 "for the convolutional model.",
-                lambda ours, theirs: difference(_early_area(ours), _early_area(theirs)),
+                lambda ours, theirs: difference(
+                    _early_receptive_area(ours), _early_receptive_area(theirs)
+                ),
             ),
             "Not in the paper: Raghu et al. 2021 find that the lower layers of ViTs have "
             "larger effective receptive fields than the lower layers of ResNets.",

@@ -33,7 +33,7 @@ from vitscope.measures.measure import (
     Measure,
     Merge,
     bootstrap,
-    passes_of,
+    passes_of_measure,
     together,
 )
 from vitscope.settings.section import setting
@@ -93,7 +93,7 @@ class RobustnessSettings:
     )
 
 
-def choose_corruptions(case: Case) -> Given:
+def choose_robustness_corruptions(case: Case) -> Given:
     """Return the corruptions that a part measures, and whether it measures clean images too.
 
     Only the first part measures clean images.
@@ -114,8 +114,8 @@ ROBUSTNESS = Measure(
     question="How networks classify",
     figures={"robustness": FigureKind(beside=("corruption_error",))},
     settings=RobustnessSettings,
-    arguments=choose_corruptions,
-    takes=passes_of(count_views),
+    arguments=choose_robustness_corruptions,
+    takes=passes_of_measure(count_views),
     shares=("corruptions", "corruptions_per_job"),
     reads=("corrupted",),
 )

@@ -87,7 +87,7 @@ from vitscope.measures.measure import (
     mean_over_images,
     named,
     own_settings,
-    passes_of,
+    passes_of_measure,
     together,
     whole_settings,
 )
@@ -294,6 +294,6 @@ TOKEN_PCA = Measure(
     figures={"token_pca": FigureKind()},
     settings=TokenPcaSettings,
     arguments=together(whole_settings, named(chosen=images_to_show)),
-    takes=passes_of(batch=1),
+    takes=passes_of_measure(batch=1),
     about_features=True,
 )

@@ -13,7 +13,7 @@ import pandas as pd
 
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import means_by_cut_point
+from vitscope.measures.per_image import image_means_by_cut_point
 from vitscope.measures.slices import measure_slices
 from vitscope.measures.tokens.measure import FLOOR, IMAGES, TOKENS
 
@@ -108,15 +108,15 @@ def merge_singular_values(parts: Parts, resamples: int, seed: int) -> pd.DataFra
     per_image = pd.concat(parts.tables, ignore_index=True)
     # Sort, so that the rounding of sums does not depend on the shards.
     ordered = per_image.sort_values(["index", "image"], ignore_index=True)
-    ranks = means_by_cut_point([ordered], "effective_rank", resamples, seed)
+    ranks = image_means_by_cut_point([ordered], "effective_rank", resamples, seed)
     at = ordered.groupby("index")
-    tokens = ranks.merge(pd.DataFrame(_row_of_tokens(*each) for each in at), on="index")
-    images = pd.DataFrame(_row_of_images(*each) for each in at)
+    tokens = ranks.merge(pd.DataFrame(_spectrum_of_tokens(*each) for each in at), on="index")
+    images = pd.DataFrame(_spectrum_of_images(*each) for each in at)
     both = pd.concat([tokens, images], ignore_index=True).sort_values("index", kind="stable")
     return parts.cut_points.merge(both, on="index", validate="one_to_many")
 
 
-def _row_of_tokens(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
+def _spectrum_of_tokens(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
     """Return a row with the mean spectrum of tokens over the images whose rank is not 0."""
     with_spectrum = rows.loc[rows["effective_rank"] > 0, "log_ratios"]
     ratios = np.stack(with_spectrum.to_list()).mean(axis=0) if len(with_spectrum) else []
@@ -130,7 +130,7 @@ def _row_of_tokens(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _row_of_images(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
+def _spectrum_of_images(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
     pooled = np.stack(rows["pooled"].to_list())
     values = singular_values(pooled)
     alone = len(pooled) == 1
