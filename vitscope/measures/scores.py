@@ -1,7 +1,8 @@
 """Score the predictions of a model.
 
-Scores are as the authors define them. A prediction is confident if its confidence is above
-`CUTOFF`. A bin holds the predictions with a confidence above its lower end, up to its higher end.
+Scores are as the authors of the paper define them. A prediction is confident if its confidence is
+above `CUTOFF`. A bin holds the predictions whose confidence is above its lower end, and at most its
+higher end.
 """
 
 import numpy as np
@@ -68,9 +69,9 @@ def scores_by_confidence(predictions: pd.DataFrame) -> pd.DataFrame:
 
 
 def calibration_scores(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
-    """Return the interval of the ECE over images, and the ECE that a calibrated network would have.
+    """Return the bootstrap interval of the ECE, and the ECE that a calibrated network would have.
 
-    The calibrated network is simulated: each prediction is right with the probability that is its
+    The calibrated network is simulated: the probability that a prediction is right equals its
     confidence, so that the mean ECE is due to chance alone.
     """
     confidence, right, bin_of = _confidence_bins(predictions)
@@ -96,7 +97,7 @@ def _share_of_true(true: Array) -> float:
 
 
 def _iou_score(label: Array, prediction: Array, classes: int) -> float:
-    """Average the intersection over union over the classes that occur as labels."""
+    """Return the intersection over union, averaged over the classes that occur as labels."""
     labelled = np.bincount(label, minlength=classes)
     predicted = np.bincount(prediction, minlength=classes)
     both = np.bincount(label[label == prediction], minlength=classes)

@@ -13,7 +13,7 @@ from vitscope.files.arrays import Array
 from vitscope.files.tensors import DTYPES, as_float, checksum
 from vitscope.measures.given import Latents, OnLatents
 
-# The size of a slice, small enough for the L2 cache of a core.
+# The maximum size of a slice of several images: it fits the L2 cache of a core.
 SLICE_BYTES = 1 << 20
 
 # A slice: the name of a cut point, the index of the first image, and the number of images.

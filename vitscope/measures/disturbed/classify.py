@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-# A function of images and their rows in the split, which yields for each draw the images under
+# A function that gets images and their rows in the split, and yields for each draw the images under
 # each disturbance.
 Disturb = Callable[["Tensor", Sequence[int]], Iterable[Iterable["Tensor"]]]
 
 
 def classify_disturbed(given: OnModel, chosen: Given, disturb: Disturb) -> tuple[Array, Array]:
-    """Classify images of a split clean and disturbed; return what `shares_found` does.
+    """Classify images of a split, clean and disturbed; return what `shares_found` returns.
 
     `chosen` has the number of images and the seed that draws them.
     """
@@ -38,10 +38,11 @@ def shares_found(
     disturb: Disturb,
     device: "torch.device | None" = None,
 ) -> tuple[Array, Array]:
-    """Return whether the class of each clean image is found, (N,), and how often when disturbed.
+    """Return whether the class of each image is found, and how often if the image is disturbed.
 
-    The second array, (N, K), has the share of draws in which the class is found under each of K
-    disturbances. `batches` are the normalized images of `rows` of the split.
+    The first array (N,) is for clean images. The second array (N, K) has the share of draws in
+    which the class is found under each of K disturbances. `batches` are the normalized images of
+    `rows` of the split.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Measure with a user's own functions, and read the claims of the file."""
+"""Measure with a user's own functions, and read the claims of the user's file."""
 
 from collections.abc import Callable, Mapping
 from inspect import signature
@@ -19,7 +19,7 @@ from vitscope.networks.building.own_code import OwnCode, find_code, running_user
 
 
 def measure(given: Any, file: str, module: str, code: str, keywords: Given) -> pd.DataFrame:
-    """Call `measure` of a file.
+    """Call the function `measure` of a user's file.
 
     `code` is the digest of the code that runs: an argument only so that the job depends on it.
     """
@@ -32,7 +32,7 @@ def measure(given: Any, file: str, module: str, code: str, keywords: Given) -> p
 def merge(
     parts: Parts, file: str, module: str, code: str, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Call `merge` of a file with the parts and the settings of the bootstrap."""
+    """Call the function `merge` of a user's file with the parts and the bootstrap settings."""
     with running_user_code(find_code(file, module), "merge") as own:
         return _check_own_table(
             own.merge(parts, resamples=resamples, seed=seed), "merge", own.merge
@@ -51,7 +51,7 @@ def _check_own_table(table: Any, name: str, function: Callable[..., Any]) -> pd.
 def call_own_measure(
     function: Callable[..., Any], latents: Latents, first_image: int, keywords: Given
 ) -> pd.DataFrame:
-    """Call a user's function with the maps of each cut point; return its value for every image."""
+    """Call a user's function with the maps of each cut point; return a part with its values."""
     values = [
         call_own_function(function, read_maps(latents, name), name, first_image, keywords)
         for name in latents.names
@@ -111,7 +111,7 @@ def file_and_line_of(function: Callable[..., Any]) -> str:
 
 
 def read_claims(runs: Mapping[str, str], table: str) -> Evidence:
-    """Run a file, and return its `CLAIMS` as evidence from the table of its measure."""
+    """Run a user's file, and return its `CLAIMS` as evidence from the table of its measure."""
     file = Path(runs["file"])
     with running_user_code(OwnCode(file, runs["module"]), "CLAIMS") as own:
         claims = tuple(own.CLAIMS)

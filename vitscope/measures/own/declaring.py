@@ -35,7 +35,7 @@ from vitscope.networks.building.own_code import (
 FUNCTION = "measure"
 # The fields that `MEASURE` may set; others are for measures in vitscope itself.
 FIELDS = ("needs", "reads_attention", "about_features", "seconds_per_gb")
-# The estimate for plans if `MEASURE` has none.
+# The estimate for plans, if `MEASURE` does not set `seconds_per_gb`.
 SECONDS_PER_GB = 2.0
 
 

@@ -14,7 +14,7 @@ ROUND_OFF = 1e-6
 
 
 def patch_filter_components(filters: Array) -> tuple[Array, Array]:
-    """Return principal components of filters (N, ...), and their shares of the variance."""
+    """Return the principal components of filters (N, ...), and their shares of the variance."""
     flat = filters.reshape(len(filters), -1)
     _, values, directions = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)
     there = values > ROUND_OFF * max(float(values[0]), np.finfo(np.float64).tiny)
@@ -25,7 +25,7 @@ def patch_filter_components(filters: Array) -> tuple[Array, Array]:
 
 
 def patch_filter_frequencies(filters: Array) -> Array:
-    """Return the mean frequency of each filter of (N, C, H, W), in units of pi; NaN for zeros."""
+    """Return the mean frequency of each filter (C, H, W), in units of pi; NaN for all zeros."""
     power = (abs(np.fft.fft2(filters)) ** 2).sum(axis=1)
     rows, columns = (2 * np.fft.fftfreq(size) for size in filters.shape[2:])
     weighted = (power * np.hypot(rows[:, None], columns)).sum((1, 2))
@@ -33,7 +33,10 @@ def patch_filter_frequencies(filters: Array) -> Array:
 
 
 def scale_patch_filters(filters: Array) -> tuple[Array, Array, Array]:
-    """Return filters (N, C, H, W) scaled to 0..1 as (N, H, W, C), and their lowest and highest."""
+    """Scale each filter to 0..1; return (N, H, W, C), and the filters' lowest and highest values.
+
+    `filters` has the shape (N, C, H, W).
+    """
     low, high = (end(filters, axis=(1, 2, 3)) for end in (np.min, np.max))
     span = np.where(high > low, high - low, 1)[:, None, None, None]
     values = (filters - low[:, None, None, None]) / span

@@ -31,8 +31,8 @@ from vitscope.drawing.panels import (
 )
 from vitscope.files.arrays import Array
 
-_TILE_PIXELS = 48  # the least side of a tile
-_GAP_PIXELS = 6  # between two tiles
+_TILE_PIXELS = 48  # the minimum side of a tile
+_GAP_PIXELS = 6  # the gap between two tiles
 _LINE = 0.13  # inches: a line of a panel's title
 _MARGIN = 0.16  # inches: above and below a row of panels
 # The space between two panels, as a share of their width.
@@ -40,7 +40,7 @@ _SPACE = 0.05
 
 
 def filter_pictures(rows: pd.DataFrame) -> Array:
-    """Return filters, rows of the table, as pictures in red, green and blue: (N, H, W, 3)."""
+    """Return the filters in rows of the table as pictures (N, H, W, 3) in red, green and blue."""
     if rows.empty:
         return np.ones((1, 1, 1, 3))
     first = rows.iloc[0]
@@ -50,7 +50,7 @@ def filter_pictures(rows: pd.DataFrame) -> Array:
 
 
 def tile_filter_pictures(tiles: Array, columns: int) -> Array:
-    """Arrange pictures (N, H, W, 3) on a page with `columns`; each pixel becomes a square."""
+    """Arrange the pictures `tiles` (N, H, W, 3) on a page; each pixel becomes a square."""
     larger = max(1, ceil(_TILE_PIXELS / max(tiles.shape[1:3])))
     tiles = tiles.repeat(larger, axis=1).repeat(larger, axis=2)
     height, width = tiles.shape[1] + _GAP_PIXELS, tiles.shape[2] + _GAP_PIXELS
@@ -96,7 +96,7 @@ def draw_filter_tiles(
 
 
 def _columns_of_tiles(count: int) -> int:
-    """Return the number of columns that leaves the fewest gaps and is nearest to twice the rows."""
+    """Return the number of columns, about twice that of rows, that leaves the fewest gaps."""
     wanted = (2 * count) ** 0.5
     some = range(ceil(count**0.5), ceil((3 * count) ** 0.5) + 1)
     return min(some, key=lambda columns: (-count % columns, abs(columns - wanted)))
@@ -124,7 +124,7 @@ def _title_of_patch_components(member: Member, rows: pd.DataFrame) -> str:
 
 
 def plot_patch_components(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw one panel per model: the principal components of its filters, the first ones first."""
+    """Draw one panel per model: the principal components of its filters, in order."""
     return draw_filter_tiles(table, members, "component", _title_of_patch_components)
 
 
@@ -162,13 +162,13 @@ CLAIMS_PATCH_COMPONENTS = Evidence(
     lambda rows, _: rows[rows["of"] == "component"].sort_values("number", ignore_index=True),
 )
 
-# At most this many tiles along a side; if there are more positions, evenly spaced ones are drawn.
+# The maximum number of tiles along a side; of more positions, evenly spaced ones are drawn.
 _MOST = 14
-_GAP = 0.12  # between two tiles, as a share of their side
-_MOST_LABELS = 8  # along a side
+_GAP = 0.12  # the gap between two tiles, as a share of their side
+_MOST_LABELS = 8  # the maximum number of labels along a side
 _BAR_OF_ALL = 1.15  # inches: the width of a colour bar for all panels
 _BAR_AND_LABELS = 0.95  # inches: the width of a colour bar and the labels of one panel
-_TITLE_HEIGHT = 0.25  # inches: titles and labels
+_TITLE_HEIGHT = 0.25  # inches: the height of titles and labels
 
 
 def positions_with_tiles(size: int) -> Array:
@@ -222,16 +222,19 @@ def plot_position_products(table: pd.DataFrame, members: Members) -> Figure:
 
 
 _TILE = 0.5  # inches: the largest side of a tile
-_BAR_WIDTH = 1.3  # inches: a colour bar with its labels, and the labels of the panel
+_BAR_WIDTH = 1.3  # inches: the width of a colour bar with its labels, and of the panel's labels
 _TEXT_HEIGHT = 0.55  # inches: title and labels of a panel
 _BAR = 0.1  # inches: the width of a colour bar
-_LEAST_BAR = 0.4  # inches: the least height of a colour bar
+_LEAST_BAR = 0.4  # inches: the minimum height of a colour bar
 _BETWEEN = 0.25  # the gap between two layers, as a share of a tile's side
-_FILLED = 0.75  # the least share of a panel that tiles fill
+_FILLED = 0.75  # the minimum share of a panel that tiles fill
 
 
 class _Places:
-    """Positions of a model's tiles, in tiles: layers across, heads down, in columns if many."""
+    """The places of a model's tiles, in units of tiles: layers across, and heads down.
+
+    If a layer has many heads, they fill several columns.
+    """
 
     def __init__(self, rows: pd.DataFrame) -> None:
         # Where all heads share a bias, count one head, 0.
@@ -239,7 +242,7 @@ class _Places:
         of_layers = 1 + rows.assign(head=self.heads).groupby("layer")["head"].max().to_numpy()
         columns = {down: -(-of_layers // down) for down in {*of_layers.tolist()}}
         filled = {d: of_layers.sum() / (d * each.sum()) for d, each in columns.items()}
-        # Take the tallest panel that tiles still fill: later stages may have many more heads.
+        # Take the tallest panel that tiles fill well enough: later stages may have many more heads.
         enough = min(_FILLED, max(filled.values()))
         self.down = max(down for down, share in filled.items() if share >= enough)
         self.columns = columns[self.down]

@@ -1,6 +1,6 @@
-"""Read the vectors that are probed while the network runs, without keeping its feature maps.
+"""Run the network and read the vectors to probe, without keeping feature maps.
 
-The latents on disk lack prefix tokens, labels and pixels, so that one pass reads everything anew.
+The latents on disk lack prefix tokens, labels and pixels, so a pass of its own reads everything.
 """
 
 from typing import Any
@@ -19,13 +19,13 @@ from vitscope.measures.measure import Given
 from vitscope.measures.probe.measure import MEAN, PREFIX, TOKEN
 from vitscope.networks.finding.capture import reading
 
-# The pixels of a cell are averaged to at most 4 x 4 means.
+# The pixels of a cell are averaged to at most `DETAIL` x `DETAIL` means.
 DETAIL = 4
 _NO_PIXELS = np.empty(0, np.float32)
 
 
 def draw_probed_places(first: int, images: int, tokens: int) -> Array:
-    """Draw places of tokens, 0 to 1, for images from the index `first`: (images, tokens, 2).
+    """Draw places of tokens (images, tokens, 2), from 0 to 1, for images from index `first` on.
 
     The places of an image depend only on its index.
     """
@@ -35,9 +35,9 @@ def draw_probed_places(first: int, images: int, tokens: int) -> Array:
 def pixels_of_probed_cells(
     images: Tensor, grid: tuple[int, int], rows: Tensor, columns: Tensor
 ) -> Tensor:
-    """Return means of pixels, (N, T, colours * means), in cells of a grid over images.
+    """Return means (N, T, colours * means) of the pixels in some cells of a grid over images.
 
-    `rows` and `columns`, (N, T), are the indices of the cells.
+    `rows` and `columns` (N, T) are the indices of the cells.
     """
     (height, width), size = grid, images.shape[2:]
     down, across = (max(1, min(DETAIL, n // m)) for n, m in zip(size, grid, strict=True))
@@ -59,7 +59,7 @@ class _ProbedVectors:
         self._first, self._batch = self._first + len(self._batch), batch
 
     def read(self, index: int, tensor: Tensor) -> None:
-        """Add the mean, prefix token and drawn tokens at a cut point.
+        """Add the mean, the prefix token and the drawn tokens of each image at a cut point.
 
         Refuse a feature map that is not finite.
         """

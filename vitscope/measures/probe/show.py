@@ -38,9 +38,9 @@ plot_probe = Chart(
     bands_of={"of": MEAN},
 )
 
-# The look of curves of outliers, which are few: behind the curves of all tokens.
+# The style of outlier curves: outliers are few, so draw them behind the curves of all tokens.
 _SMALL = FEW | {"zorder": 2.5}
-# The lowest share that is drawn: that of outliers may be far below zero.
+# The lowest share that is drawn: the share of outliers may be far below zero.
 _LOWEST = -0.2
 
 

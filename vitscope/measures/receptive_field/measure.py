@@ -1,6 +1,6 @@
 """Receptive fields: which pixels the centre of a feature map depends on, and how much.
 
-The table `receptive_field`: one row per model and cut point that is chosen.
+The table `receptive_field`: one row per model and chosen cut point.
 
 The contribution of a pixel to the feature map at a cut point is the gradient of the value at the
 central position, summed over its channels, with respect to that pixel: the absolute value, summed

@@ -33,15 +33,15 @@ _ROW_HEIGHT = 0.2
 _REST_HEIGHT = 0.75  # labels and ticks of the panel of errors
 _LEAST_HEIGHT = 3.0
 _LEAST_WIDTH = 2.5
-# The height of the panel of robustness against accuracy, as a multiple of that of curves.
+# The height of the robustness-against-accuracy panel, relative to a panel of curves.
 _TALLER = 1.25
 _ENDS = ["ci_low", "error", "ci_high"]
-# The share of a row's height that the points of all models take.
+# The share of a row's height over which the points of the models are spread.
 _APART = 0.7
 
 
 def _corruption_errors_in_percent(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return errors and intervals in percent: a row for clean images, the mean, each corruption."""
+    """Return errors and intervals in percent, by row: clean images, the mean, each corruption."""
     errors = rows.set_index("corruption")
     clean = rows["clean_error"].iloc[0]
     low, high = known_share_interval(clean, int(rows["images"].iloc[0]))

@@ -10,7 +10,7 @@ from vitscope.measures.tokens.measure import QUANTILES
 
 
 def token_norms(maps: Array) -> Array:
-    """Return the norms of the tokens of maps (N, C, H, W): (N, H * W)."""
+    """Return the norms (N, H * W) of the tokens of maps (N, C, H, W)."""
     images, channels, height, width = maps.shape
     tokens = maps.reshape(images, channels, height * width).astype(np.float64)
     result: Array = np.sqrt(np.einsum("ncp,ncp->np", tokens, tokens))

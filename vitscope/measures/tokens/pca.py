@@ -20,7 +20,10 @@ COMPONENTS = 3
 
 
 class PcaBasis(NamedTuple):
-    """The mean of tokens, loadings of components (count, C), and their shares of the variance."""
+    """Holds the mean of tokens, and the loadings (count, C) of components of the tokens.
+
+    `explained` has the share of the variance of each component.
+    """
 
     mean: Array
     loadings: Array
@@ -56,7 +59,10 @@ def border_positions(height: int, width: int) -> Array:
 
 
 def foreground_sign(first: Array, at_border: Array) -> int:
-    """Return the sign of a component that makes the foreground positive."""
+    """Return the sign, 1 or -1, by which `first` becomes positive in the foreground.
+
+    `first` holds the first component of tokens.
+    """
 
     def border_share_and_size(side: Array) -> tuple[float, int]:
         return float(at_border[side].sum() / max(side.sum(), 1)), int(side.sum())
@@ -67,7 +73,7 @@ def foreground_sign(first: Array, at_border: Array) -> int:
 def choose_pca_point(
     model: str, blocks: pd.DataFrame, points: Sequence[CutPoint], wanted: str | int | None
 ) -> CutPoint:
-    """Return the cut point that the settings name, or else the last with several positions."""
+    """Return the cut point `wanted`; if None, the last whose map has several positions."""
     if wanted is None:
         several = blocks.loc[blocks["height"] * blocks["width"] > 1, "index"]
         if len(several):
@@ -97,7 +103,7 @@ def read_pca_map(network: nn.Module, model: str, point: CutPoint, image: Tensor)
 
 
 class Components(NamedTuple):
-    """The first component of all tokens of some images, and components of their foreground."""
+    """Holds the first component of all tokens of some images, and components of the foreground."""
 
     settings: TokenPcaSettings
     first: PcaBasis

@@ -1,4 +1,4 @@
-"""Tokens by their first three principal components as colours, below the images."""
+"""Draw tokens below their images, with the first three principal components as colours."""
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ def component_range(components: Array) -> tuple[Array, Array]:
 
 
 def in_colours(components: Array, low: Array, high: Array) -> Array:
-    """Return components as red, green, blue and opacity, (..., 4); NaN becomes transparent."""
+    """Return components (..., 3) as red, green, blue and opacity (..., 4); NaN is transparent."""
     opaque = np.isfinite(components[..., :1]).astype(float)
     scaled = np.nan_to_num(components - low) / np.where(high > low, high - low, 1)
     return np.concatenate([scaled.clip(0, 1), opaque], axis=-1)
@@ -51,7 +51,7 @@ def _draw_pca_tokens(axes: Axes, colours: Array, row: pd.Series, size: tuple[int
 
 
 def plot_token_pca(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw for each model the images in a row, and below each the colours of its tokens."""
+    """Draw for each model the images in a row, and below each image the colours of its tokens."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     groups = groups_of_panels([(2, len(rows)) for rows in shown], one_scale=True)
     titles = []
