@@ -19,7 +19,7 @@ from vitscope.claims.chance import (
 )
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, changes_more, falls, grows_with_depth
-from vitscope.measures.per_image import bootstrap_means, spread
+from vitscope.measures.per_image import bootstrap_image_means, spread
 
 
 @pytest.mark.parametrize(("count", "total"), [(0, 6), (1, 4), (6, 12), (4, 30), (12, 12)])
@@ -36,7 +36,7 @@ def test_intervals_of_shares_are_those_of_wilson(count, total):
 def test_intervals_over_resamples_are_those_of_the_bootstrap_of_scipy():
     """Both draw their own resamples: their ends differ by what 10,000 of them leave open."""
     images = np.random.default_rng(0).gamma(2, size=300)
-    ours = resampled_interval(bootstrap_means(images[:, None], 10_000, seed=0)[:, 0])
+    ours = resampled_interval(bootstrap_image_means(images[:, None], 10_000, seed=0)[:, 0])
     theirs = bootstrap(
         (images,), np.mean, n_resamples=10_000, method="percentile", rng=np.random.default_rng(1)
     ).confidence_interval

@@ -34,6 +34,7 @@ from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.branches.lesion import correctness_of_lesions, joins_for_lesions
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.classification.fit import fit_losses
+from vitscope.measures.disturbed.classify import Disturb, shares_found
 from vitscope.measures.disturbed.frequency_noise import noise_disturbance
 from vitscope.measures.disturbed.occlusion import list_patch_changes, patch_disturbance
 from vitscope.measures.feature_variance import compute as feature_variance
@@ -42,7 +43,6 @@ from vitscope.measures.given import OnLatents, OnLoss, OnModel
 from vitscope.measures.hessian.compute import measure_hessian, measure_hessian_density
 from vitscope.measures.landscape.compute import losses_at
 from vitscope.measures.landscape.measure import Settings
-from vitscope.measures.scores import Disturb, shares_found
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.networks.running.device import pick_device

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import bootstrap
 
 from vitscope.measures import per_image
-from vitscope.measures.per_image import accuracy_changes, bootstrap_means, spread, spread_of
+from vitscope.measures.per_image import accuracy_changes, bootstrap_image_means, spread, spread_of
 
 VALUES = np.random.default_rng(3).gamma(2, 1, (200, 3))
 RESAMPLES = 20_000
@@ -21,7 +21,7 @@ def found(images: int, shares: list[float], seed: int = 4) -> np.ndarray:
 
 
 def test_means_are_spread_as_theory_says() -> None:
-    means = bootstrap_means(VALUES, RESAMPLES, 0)
+    means = bootstrap_image_means(VALUES, RESAMPLES, 0)
     assert means.shape == (RESAMPLES, 3)
     error = VALUES.std(axis=0) / np.sqrt(200)
     # A deviation of 20,000 values is known to a relative 1 / sqrt(40,000), here 5 times.
@@ -30,7 +30,7 @@ def test_means_are_spread_as_theory_says() -> None:
 
 
 def test_columns_are_resampled_alike() -> None:
-    both = bootstrap_means(np.column_stack([VALUES[:, 0], 1 - VALUES[:, 0]]), 300, 0)
+    both = bootstrap_image_means(np.column_stack([VALUES[:, 0], 1 - VALUES[:, 0]]), 300, 0)
     np.testing.assert_allclose(both.sum(axis=1), 1, rtol=1e-12)
 
 
@@ -42,9 +42,9 @@ def test_what_does_not_vary_has_an_interval_of_no_width() -> None:
 
 @pytest.mark.parametrize("pieces", [1, 7, 1000])
 def test_pieces_do_not_matter(monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
-    whole = bootstrap_means(VALUES, 150, 0)
+    whole = bootstrap_image_means(VALUES, 150, 0)
     monkeypatch.setattr(per_image, "RESAMPLES_AT_ONCE", pieces)
-    np.testing.assert_allclose(bootstrap_means(VALUES, 150, 0), whole, rtol=1e-13)
+    np.testing.assert_allclose(bootstrap_image_means(VALUES, 150, 0), whole, rtol=1e-13)
 
 
 def test_the_interval_is_that_of_scipy() -> None:
@@ -126,7 +126,7 @@ def test_the_seed_alone_decides() -> None:
 
 def test_a_table_keeps_the_first_resamples_of_each_column() -> None:
     found = spread(VALUES, 500, 0)
-    np.testing.assert_array_equal(found.resampled, bootstrap_means(VALUES, 500, 0)[:400])
+    np.testing.assert_array_equal(found.resampled, bootstrap_image_means(VALUES, 500, 0)[:400])
     columns = found.columns("v")
     assert [*columns] == ["ci_low", "ci_high", "v_resampled"]
     np.testing.assert_allclose(columns["v_resampled"][1], found.resampled[:, 1], rtol=1e-7)

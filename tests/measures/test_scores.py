@@ -16,7 +16,7 @@ from torch import Tensor
 from tests.helpers.predictions import predictions
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
-from vitscope.measures.scores import BINS, calibration, reliability, scores_of
+from vitscope.measures.scores import BINS, calibration_scores, scores_by_confidence, scores_of
 from vitscope.networks.building.timm_import import declare
 from vitscope.networks.running.predictions import scores_of_images
 
@@ -180,7 +180,7 @@ def test_by_hand() -> None:
 
 
 def test_bins_by_hand() -> None:
-    bins = reliability(HAND)
+    bins = scores_by_confidence(HAND)
     assert bins["bin"].tolist() == list(range(10))
     assert bins["low"].tolist() == [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
     assert bins["high"].tolist() == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]
@@ -195,7 +195,9 @@ def test_bins_by_hand() -> None:
 @pytest.mark.parametrize("edge", [step / 10 for step in range(1, 11)])
 def test_a_bin_holds_its_upper_end(edge: float) -> None:
     above = min(np.nextafter(edge, 2), 1)
-    bins = reliability(predictions(label=[0, 0], prediction=[0, 0], confidence=[edge, above]))
+    bins = scores_by_confidence(
+        predictions(label=[0, 0], prediction=[0, 0], confidence=[edge, above])
+    )
     position = round(10 * edge) - 1
     assert bins["images"].iloc[position] == (2 if edge == 1 else 1)
     assert bins["images"].sum() == 2
@@ -239,11 +241,13 @@ def test_scores_keep_their_bounds(images: int, classes: int, seed: int, scale: f
 
 def test_what_nothing_defines_is_null_in_the_table(tmp_path: Path) -> None:
     unsure = predictions(label=[0, 0], prediction=[0, 0], confidence=[0.6, 0.6])
-    row = {"model": "vit", "images": 2} | scores_of(unsure, 2) | calibration(unsure, 50, 0)
+    row = {"model": "vit", "images": 2} | scores_of(unsure, 2) | calibration_scores(unsure, 50, 0)
     find_table("classification").write(pd.DataFrame([row]), tmp_path / "table")
     back = find_table("classification").read(tmp_path / "table").iloc[0]
     assert back.index[back.isna()].tolist() == ["accuracy_90", "unconfidence_90", "iou_90"]
-    find_table("reliability").write(reliability(unsure).assign(model="vit"), tmp_path / "bins")
+    find_table("reliability").write(
+        scores_by_confidence(unsure).assign(model="vit"), tmp_path / "bins"
+    )
     bins = find_table("reliability").read(tmp_path / "bins")
     assert bins["accuracy"].isna().sum() == bins["confidence"].isna().sum() == 9
 
@@ -266,7 +270,9 @@ def of_confidences(confidence: np.ndarray, right: np.ndarray) -> pd.DataFrame:
 def test_a_calibrated_network_has_the_ece_that_it_is_said_to_have() -> None:
     generator = np.random.default_rng(0)
     confidence = generator.uniform(0.3, 1, 300)
-    found = calibration(of_confidences(confidence, np.ones(300, int)), 10, 1)["ece_calibrated"]
+    found = calibration_scores(of_confidences(confidence, np.ones(300, int)), 10, 1)[
+        "ece_calibrated"
+    ]
     networks = [
         bins_by_hand(confidence, (generator.random(300) < confidence).astype(int))
         for _ in range(400)
@@ -275,7 +281,7 @@ def test_a_calibrated_network_has_the_ece_that_it_is_said_to_have() -> None:
     error = np.std(networks) * np.sqrt(1 / 200 + 1 / 400)
     assert found == pytest.approx(np.mean(networks), abs=4 * error)
     # And that is what halves if images are four times as many.
-    more = calibration(of_confidences(np.tile(confidence, 4), np.ones(1200, int)), 10, 1)
+    more = calibration_scores(of_confidences(np.tile(confidence, 4), np.ones(1200, int)), 10, 1)
     assert more["ece_calibrated"] == pytest.approx(found / 2, rel=0.1)
 
 
@@ -289,7 +295,7 @@ def test_the_interval_of_the_ece_is_that_of_its_resamples() -> None:
     generator = np.random.default_rng(2)
     confidence = generator.uniform(0.1, 1, 150)
     right = (generator.random(150) < confidence - 0.1).astype(int)
-    found = calibration(of_confidences(confidence, right), 60, 7)
+    found = calibration_scores(of_confidences(confidence, right), 60, 7)
     counts = np.random.default_rng(7).multinomial(150, np.full(150, 1 / 150), size=60)
     resampled = [
         bins_by_hand(np.repeat(confidence, count), np.repeat(right, count)) for count in counts
@@ -299,5 +305,5 @@ def test_the_interval_of_the_ece_is_that_of_its_resamples() -> None:
 
 
 def test_sure_and_right_predictions_leave_nothing_to_chance() -> None:
-    found = calibration(of_confidences(np.ones(9), np.ones(9, int)), 20, 0)
+    found = calibration_scores(of_confidences(np.ones(9), np.ones(9, int)), 20, 0)
     assert found == {"ece_low": 0, "ece_high": 0, "ece_calibrated": 0}

@@ -2,19 +2,23 @@
 
 import json
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from vitscope.corruptions import SEVERITIES
 from vitscope.corruptions.corrupting import corrupt
-from vitscope.data.split import Split, choose_rows
+from vitscope.data.split import Split, choose_rows, normalize
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array, read_npy_header
 from vitscope.files.tensors import TensorFile, TensorWriter
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Integers = npt.NDArray[np.int64]
 Pixels = npt.NDArray[np.uint8]
@@ -43,6 +47,19 @@ class CorruptedImages:
 
     def images(self, severity: int) -> Pixels:
         return self._file.array(tensor_name(severity))
+
+
+def corrupted_batches(
+    corrupted: CorruptedImages,
+    severity: int,
+    batch_size: int,
+    mean: Sequence[float],
+    std: Sequence[float],
+) -> "Iterator[Tensor]":
+    """Yield the images corrupted with one severity, normalized, in batches."""
+    images = corrupted.images(severity)
+    for first in range(0, len(images), batch_size):
+        yield normalize(images[first : first + batch_size], mean, std)
 
 
 class OfficialImages:

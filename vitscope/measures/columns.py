@@ -4,9 +4,9 @@ from vitscope.claims.intervals import KEPT, RESAMPLED
 from vitscope.files.tables import Columns
 from vitscope.networks.finding.cut_points import CUT_POINT
 
-# Columns of tables of means over images, with a row for each cut point.
+# The first columns of a table that holds means over images, with a row for each cut point.
 AT_CUT_POINT: Columns = {**CUT_POINT, "images": ("int64", "number of images")}
-# Columns of parts with a row for each cut point and image.
+# The first columns of a part that has a row for each cut point and image.
 OF_IMAGE: Columns = {
     "index": ("int32", "position of the cut point, 0 for the stem"),
     "image": ("int64", "row of the image in its split"),
@@ -14,7 +14,10 @@ OF_IMAGE: Columns = {
 
 
 def interval_columns(of: str = "over images", name: str = "ci") -> Columns:
-    """Return the columns of a bootstrap interval; `of` says what is resampled."""
+    """Return the columns of a bootstrap interval, `{name}_low` and `{name}_high`.
+
+    `of` ends the columns' descriptions: it says what the interval is of, and what is resampled.
+    """
     return {
         f"{name}_low": ("float64", f"lower end of the 95 % bootstrap interval {of}"),
         f"{name}_high": ("float64", f"upper end of the 95 % bootstrap interval {of}"),
@@ -22,7 +25,7 @@ def interval_columns(of: str = "over images", name: str = "ci") -> Columns:
 
 
 def resampled_column(column: str) -> Columns:
-    """Return the column that holds the value of `column` in each resample of the images."""
+    """Return the column that holds the values of `column` in the stored resamples of images."""
     return {f"{column}{RESAMPLED}": ("list of float32", f"{column} in each of {KEPT} resamples")}
 
 
@@ -50,7 +53,7 @@ SCORES: Columns = {
 
 
 def mean_columns(column: str, meaning: str) -> Columns:
-    """Return the columns of a table of means over images with intervals, one for each cut point."""
+    """Return the columns of a table with a mean over images, and its interval, per cut point."""
     return {
         **AT_CUT_POINT,
         column: ("float64", meaning),

@@ -1,6 +1,6 @@
-"""Read the folders of measures: those in vitscope, and those in installed packages.
+"""Find and read the folders of measures, in vitscope and in installed packages.
 
-A package names its folder by an entry point of the group `vitscope.measures`.
+A package announces its folder by an entry point of the group `vitscope.measures`.
 """
 
 import os
@@ -17,18 +17,22 @@ from vitscope.measures.needs import NEEDS, READABLE
 from vitscope.settings.section import schema_of
 
 GROUP = "vitscope.measures"
-# If this environment variable is set, no package is read; tests and pages of vitscope set it.
+# If this environment variable is set, no package is read; vitscope's tests and `make format` set
+# it.
 NO_PACKAGES = "VITSCOPE_NO_PACKAGES"
 _MEASURE = re.compile(r"^(\w+) = Measure\(", re.MULTILINE)
 
 
 def measures_in(file: Path) -> list[str]:
-    """Return the names of the measures that a `measure.py` declares, found in its text."""
+    """Return the names of the measures that a `measure.py` declares, from its source text."""
     return [constant.lower() for constant in _MEASURE.findall(file.read_text(encoding="utf-8"))]
 
 
-def declare(package: str, measure: str) -> Measure:
-    """Return the declaration of a measure; `package` is its folder, as a module name."""
+def measure_in_folder(package: str, measure: str) -> Measure:
+    """Import the declaration of a measure; fill in its name and the names of its figures.
+
+    `package` is the folder of the measure, as a module name.
+    """
     found: Measure = getattr(import_module(f"{package}.measure"), measure.upper())
     figures = {
         kind: replace(figure, measure=measure, name=kind) for kind, figure in found.figures.items()
@@ -40,9 +44,9 @@ def declare(package: str, measure: str) -> Measure:
 class Installed:
     """Describes the measures in installed packages.
 
-    `packages` has the folder of each measure, as a module name. `places` has the folders that hold
-    the code, by top-level package, and `versions` the version of each distribution. `left_out` has
-    a sentence about each package that was left out.
+    `packages` maps each measure to its folder, as a module name. `places` maps each top-level
+    package to the folders that hold its code, `versions` each distribution to its version.
+    `left_out` has a sentence about each package that was left out.
     """
 
     packages: Mapping[str, str]
@@ -51,7 +55,7 @@ class Installed:
     left_out: str = ""
 
 
-def read_installed(find_taken: Callable[[], Set[str]]) -> Installed:
+def read_installed_folders(find_taken: Callable[[], Set[str]]) -> Installed:
     """Read what installed packages declare; refuse a name that is already taken.
 
     A package that cannot be read is left out, since most studies do not need it.
@@ -60,11 +64,11 @@ def read_installed(find_taken: Callable[[], Set[str]]) -> Installed:
     places: dict[str, list[Path]] = {}
     versions, left_out = {}, ""
     entries = () if os.environ.get(NO_PACKAGES) else entry_points(group=GROUP)
-    # Find taken names only if there are packages, since this reads all declarations.
+    # Find the taken names only if there are packages, since this imports all declarations.
     taken = find_taken() if entries else frozenset[str]()
     for entry in sorted(entries, key=lambda each: (each.name, each.value)):
         try:
-            place, measures = _read_package(entry.value)
+            place, measures = _read_package_folder(entry.value)
         except Exception as error:
             why = error if isinstance(error, VitscopeError) else f"{type(error).__name__}: {error}"
             left_out += f" The measures of the package '{entry.value}' are left out: {why}."
@@ -84,14 +88,14 @@ def read_installed(find_taken: Callable[[], Set[str]]) -> Installed:
     return Installed(packages, places, versions, left_out)
 
 
-def _read_package(package: str) -> tuple[Path, dict[str, Measure]]:
-    """Return the folder of the top-level package, and its measures; raise if one is not valid."""
+def _read_package_folder(package: str) -> tuple[Path, dict[str, Measure]]:
+    """Return the folder of the top-level package, and the measures; refuse an invalid measure."""
     file = Path(str(import_module(f"{package}.measure").__file__))
     inner = package.split(".")[1:]
     place = file.parents[len(inner)]
     if place.joinpath(*inner, "measure.py") != file:
         raise VitscopeError(f"its folders are not named like its modules, but {file.parent}")
-    measures = {name: declare(package, name) for name in measures_in(file)}
+    measures = {name: measure_in_folder(package, name) for name in measures_in(file)}
     if not measures:
         raise VitscopeError("its measure.py has no line `NAME = Measure(`")
     for name, measure in measures.items():

@@ -26,7 +26,10 @@ Latents: TypeAlias = "TensorFile | HeldMaps"
 
 @dataclass(frozen=True)
 class OnLatents:
-    """Gives latents of some images; `first_image` is the index of the first among all images."""
+    """Gives a measure the latents of some images.
+
+    `first_image` is the index of the first of them among all measured images.
+    """
 
     latents: Latents
     first_image: int
@@ -35,7 +38,7 @@ class OnLatents:
 
 @dataclass(frozen=True)
 class OnPredictions:
-    """Gives what a model predicts for the images of a split."""
+    """Gives a measure the predictions of a model for images of a split."""
 
     model: str
     predictions: "pd.DataFrame"
@@ -44,7 +47,7 @@ class OnPredictions:
 
 @dataclass(frozen=True)
 class OnModel:
-    """Gives a model and the images it is measured on, and further inputs that a measure reads."""
+    """Gives a measure a model, the images to measure it on, and what else the measure reads."""
 
     model: str
     network: "nn.Module"
@@ -61,7 +64,7 @@ class OnModel:
     warnings: list[str] = field(default_factory=list)
 
     def batches(self, rows: Sequence[int], size: int | None = None) -> "Iterator[Tensor]":
-        """Yield the images of some rows in batches, normalized for the model.
+        """Yield the images at `rows` of the split, in batches and normalized for the model.
 
         `size` is the number of images per batch; None for `batch_size`.
         """
@@ -71,7 +74,7 @@ class OnModel:
 
 @dataclass(frozen=True)
 class OnLoss:
-    """Gives a model and augmented images of its training, with soft targets."""
+    """Gives a measure a model, and augmented images of its training with soft targets."""
 
     network: "nn.Module"
     images: "Augmented"
@@ -84,7 +87,7 @@ class OnLoss:
 
 @dataclass(frozen=True)
 class OnNetwork:
-    """Gives a model with its weights but no images; `settings` describe its input."""
+    """Gives a measure a model with its weights but no images; `settings` describe the input."""
 
     model: str
     network: "nn.Module"
@@ -100,7 +103,7 @@ class OnNetwork:
 
 @dataclass(frozen=True)
 class OnWeights:
-    """Gives the history of a model's training, or its snapshots in order."""
+    """Gives a measure the history of a model's training or, if there is none, the snapshots."""
 
     model: str
     history: "pd.DataFrame | None" = None
@@ -109,7 +112,7 @@ class OnWeights:
 
 @dataclass(frozen=True)
 class Parts:
-    """Gives the tables of the parts of a model, in order, and the table of its cut points."""
+    """Gives a merge the tables of a model's parts, in order, and the table of its cut points."""
 
     model: str
     tables: "Iterator[pd.DataFrame]"

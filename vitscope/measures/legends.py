@@ -1,4 +1,4 @@
-"""Sentences that captions share about the marks in figures; a caption names one as `{name}`."""
+"""Sentences about the marks in figures that captions share; a caption inserts one by `{name}`."""
 
 _SHADE = "The shade around a curve is the 95 % interval of a bootstrap over images."
 LEGENDS = {
@@ -52,5 +52,5 @@ LEGENDS = {
     ),
     "chance": "- *Dashed line*: the accuracy of guessing, one over the number of classes.",
 }
-# The legend of figures of a value by depth that blocks raise or lower.
+# The legend of figures that show a value by depth, which blocks raise or lower.
 LEGENDS["blocks"] = "\n".join(LEGENDS[name] for name in ("bands", "measured", "open_signs"))

@@ -1,7 +1,7 @@
-"""How a measure declares itself: its inputs, its figures, how jobs divide it, and their cost.
+"""How a measure declares itself: its inputs, its figures, and how jobs divide the work.
 
 Each measure is declared in the `measure.py` of its folder, by plain values and, where these do not
-suffice, functions. That module imports nothing heavy, since it is imported with every study.
+suffice, functions. That module imports nothing heavy, since reading any study imports it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,19 +30,19 @@ Question = Literal[
     "Where networks look",
     "Questions of your own",
 ]
-# What memory keeps for each image of a batch; `Work` says what these mean.
+# What stays in memory for each image of a batch; `Work` says what the words mean.
 Keeps = Literal["pass", "units", "gradient", "product"]
-# Plain values that a job is given; when they change, it runs again.
+# Parameters of a job, as plain values; when they change, the job runs again.
 Given = dict[str, Any]
-# The settings of a measure: the name of their section in `analysis`, and their dataclass.
+# The settings of a measure: the name of a section of `analysis`, and the section's dataclass.
 Section = tuple[str, type]
-# The columns that a file of published points needs to be drawn by depth.
+# The columns that published points need in order to be drawn by depth.
 BY_DEPTH = frozenset({"index", "normalized_depth", "kind", "subsampling"})
 
 
 @dataclass(frozen=True)
 class Multiples:
-    """Says how panels of one quantity are drawn, one for each model."""
+    """Says how the panels of one quantity, one for each model, are drawn."""
 
     scales: Literal["shared", "own"] | None = optional(
         "For kinds with a panel for each model: whether panels of one quantity share the scale of "
@@ -66,25 +66,27 @@ class ByDepth(Multiples):
 class FigureKind:
     """A kind of figure, drawn by `plot_{kind}` in the folder of its measure."""
 
-    # The tables that the figure needs besides that of its measure.
+    # The tables that the figure needs besides the table of its measure.
     beside: tuple[str, ...] = ()
-    # The columns of published points that it can show; if empty, it shows none.
+    # The columns of the published points that the figure can show; empty if it can show none.
     published: frozenset[str] = frozenset()
-    # Published points are compared with claims, and not drawn.
+    # Whether published points are used for claims only, and are not drawn.
     for_claims: bool = False
-    # Published points may be of models that the figure does not show.
+    # Whether published points may be of models that the figure does not show.
     others: bool = False
-    # The page "Paper against measured" has a sketch of it, drawn by `sketch_{kind}` in sketches.py.
+    # Whether the page "Paper against measured" has a sketch of the figure, which the function
+    # `sketch_{kind}` in sketches.py draws.
     overview: bool = False
-    # A figure of this kind says which moments of training it shows.
+    # Whether a figure of this kind names the snapshots of the training that it shows.
     snapshots: bool = False
-    # It shows each model at several moments, as separate models.
+    # Whether a figure shows each model after several epochs, as separate models.
     by_epoch: bool = False
     # Keyword arguments for `plot_{kind}`, which is a function or a `Chart`.
     values: Given = field(default_factory=dict)
-    # A dataclass of further keys of such a figure in a study, passed as keyword arguments too.
+    # A dataclass of further keys that such a figure may have in a study; `plot_{kind}` gets them as
+    # keyword arguments, too.
     options: type | None = None
-    # The registry fills in its measure and its name.
+    # The names of the measure and of the kind; the registry fills them in.
     measure: str = ""
     name: str = ""
     # The caption, if there is no caption file.
@@ -92,7 +94,7 @@ class FigureKind:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables that the figure is drawn from; that of its measure is first."""
+        """The tables that the figure is drawn from; the table of its measure comes first."""
         return (self.measure, *self.beside)
 
     @property
@@ -113,13 +115,13 @@ class FigureKind:
 
 @dataclass(frozen=True)
 class Work:
-    """Says what a part costs: forward passes, counted per image, and the memory they take.
+    """Says what a part costs: the number of forward passes of single images, and memory.
 
-    `batch` images are in memory at once. For each of them, memory `keeps` what one layer needs
-    ("pass"), what lesions use again ("units"), or what one backward pass ("gradient") or two
-    ("product") need. `vectors` is the number of copies of the weights. With `most`, fewer passes
-    may suffice: they end when a result has converged. `holds` is the number of images whose maps at
-    all cut points are in memory.
+    `batch` images are in memory at once. `keeps` says what stays in memory for each of them: what
+    one layer needs ("pass"), what lesions use again ("units"), or what one backward pass
+    ("gradient") or two ("product") need. `vectors` is the number of copies of the weights. With
+    `most`, `passes` is an upper bound: fewer may suffice. `holds` is the number of images whose
+    maps at all cut points are in memory.
     """
 
     passes: float
@@ -133,9 +135,10 @@ class Work:
 def work_for_images(
     views: float, wanted: int | None, there: int | None, batch: int, keeps: Keeps = "pass"
 ) -> Work | None:
-    """Return the work for several views of each image; None if no number of images is known yet.
+    """Return the work for `views` passes of each image; None if no number of images is known yet.
 
-    `wanted` is the number of images to measure, `there` the number that exist; the smaller counts.
+    `wanted` is the number of images to measure, `there` the number that exist. The smaller of the
+    known numbers is used.
     """
     known = [count for count in (wanted, there) if count is not None]
     return Work(min(known) * views, batch, keeps) if known else None
@@ -189,7 +192,7 @@ def own_settings(case: Case) -> Given:
 
 
 def whole_settings(case: Case) -> Given:
-    """Return the settings that change results as one argument; others keep their defaults."""
+    """Return, as one argument, the settings that affect results; the others keep their defaults."""
     return {"settings": result_settings(case.settings)}
 
 
@@ -198,7 +201,7 @@ def bootstrap(case: Case) -> Given:
 
 
 def images_to_show(case: Case) -> Given:
-    """Return how many images to show, how many are measured, and the seed that draws these."""
+    """Return how many images to show, how many are measured, and the seed that draws the latter."""
     shown, images = case.settings.images, case.study.images(case.model)
     return {"shown": shown, "images": images, "seed": case.study.analysis.seed}
 
@@ -209,34 +212,35 @@ def images_to_classify(case: Case) -> Given:
 
 
 def selection(case: Case) -> Given:
-    """Return the shard to measure, and how the images are cut into shards."""
+    """Return the index of the shard to measure, and how the images are cut into shards."""
     return {"shard": case.part, "selection": case.study.selection(case.model)}
 
 
 def only(*keys: str) -> Arguments:
-    """Make a function that returns some settings of the measure, each as an argument."""
+    """Make a function that returns the settings `keys` of the measure, each as an argument."""
     return lambda case: {key: getattr(case.settings, key) for key in keys}
 
 
 def together(*arguments: Arguments) -> Arguments:
-    """Make a function that returns the arguments of several functions together."""
+    """Make a function that calls each given function and returns all arguments together."""
     return lambda case: {key: value for each in arguments for key, value in each(case).items()}
 
 
 def named(**arguments: Arguments) -> Arguments:
-    """Make a function that returns the result of each function as the argument with its keyword."""
+    """Make a function that calls each given function and returns the results by keyword."""
     return lambda case: {name: each(case) for name, each in arguments.items()}
 
 
-def passes_of(
+def passes_of_measure(
     views: float | Callable[[Case], float] = 1, batch: int | None = None, keeps: Keeps = "pass"
 ) -> Callable[[Case], Work | None]:
-    """Make a function that returns the work for several views of each measured image.
+    """Make a function that returns the work for `views` passes of each measured image.
 
-    The measured images are those of a shard, or the number that the setting `images` says.
+    The measured images are those of a shard or, for a measure without shards, as many as its
+    setting `images` says.
     """
 
-    def work_of_views(case: Case) -> Work | None:
+    def work_of_measure(case: Case) -> Work | None:
         if case.measure.shares == "shards":
             wanted = min(case.study.analysis.shard_size, case.study.images(case.model))
         else:
@@ -244,16 +248,16 @@ def passes_of(
         each = views(case) if callable(views) else views
         return work_for_images(each, wanted, case.images, batch or case.batch_size, keeps)
 
-    return work_of_views
+    return work_of_measure
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Says how parts are merged: by `merge_{measure}`, or stacked if there is no such function.
+    """Says how parts are merged: by `merge_{measure}`; without such a function, they are stacked.
 
     `function`, as `module:name`, is a shared function that merges instead. `arguments` returns the
-    arguments of the function that merges. With `at_cut_points`, it also gets the cut points, from
-    the block table.
+    arguments of the function that merges. With `at_cut_points`, this function also gets the cut
+    points, from the block table.
     """
 
     arguments: Arguments = lambda case: {}
@@ -262,7 +266,7 @@ class Merge:
 
 
 def mean_over_images(column: str) -> Merge:
-    """Merge a column with a value for each cut point and image into means with intervals."""
+    """Return the `Merge` that averages `column` over images, with intervals, at each cut point."""
     merges = "vitscope.measures.per_image:merge_means"
     return Merge(lambda case: {"column": column} | bootstrap(case), True, merges)
 
@@ -273,37 +277,37 @@ class Measure:
 
     # Its main input: a key of `NEEDS` in vitscope.measures.needs.
     needs: str
-    # The table of the measure, and that of its parts if it differs.
+    # The table of the measure, and the table of its parts if the two differ.
     table: Table
     part: Table | None = None
     # The kinds of figures that show the measure.
     figures: Mapping[str, FigureKind] = field(default_factory=dict)
-    # The dataclass of its own settings, if any; their section in `analysis` has its name.
+    # The dataclass of its own settings, if any, which are the section `analysis.{name}`.
     settings: type | None = None
-    # The settings of another measure, if it uses those instead of its own.
+    # The settings of another measure, if it uses them in place of its own.
     settings_of: Section | None = None
-    # The settings that say how many images are classified, if they are not its own.
+    # The settings that say how many images are classified, if its own settings do not.
     predictions_of: Section | None = None
     # Returns the arguments of `measure_{name}` besides its inputs; a part depends on them.
     arguments: Arguments = lambda case: {}
     # Returns what a part costs, for a measure that runs a network.
     takes: Callable[[Case], Work | None] | None = None
     # What jobs divide among themselves, for a measure of the model or of its loss: shards of
-    # images, or steps. For steps, these are two settings: the steps, and the number of steps per
-    # job.
+    # images, or steps. Steps are declared by the names of two settings: the steps (or how many),
+    # and the number of steps per job.
     shares: Literal["shards"] | tuple[str, str] | None = None
     merge: Merge = Merge()
-    # Whether its table is about pairs of models; for each pair, the parts of both are merged.
+    # Whether its table is about pairs of models; each merge then gets the parts of both models.
     of_pairs: bool = False
-    # The measure whose parts are merged, if not its own.
+    # The measure whose parts are merged, if it has no parts of its own.
     parts_of: str | None = None
     # Its further inputs: keys of `READABLE` in vitscope.measures.needs.
     reads: tuple[str, ...] = ()
-    # Whether it reads attention, and is refused for a network without any.
+    # Whether it reads attention; it is then refused for a network without attention.
     reads_attention: bool = False
     # Whether it needs no classes although it runs a model, because it is about features.
     about_features: bool = False
-    # Whether it compares predictions with labels, and is refused for images without.
+    # Whether it compares predictions with labels; it is then refused for images without labels.
     by_label: bool = True
     # Whether it needs the labels of images although it is about features, not predictions.
     needs_labels: bool = False
@@ -313,10 +317,10 @@ class Measure:
     seconds_per_gb: float = 0.0
     # Raises an error of one sentence for a model that it cannot measure.
     refuse: Callable[[Case], None] | None = None
-    # Raises an error for settings that it cannot measure on any model; the case names no model.
+    # Raises an error for settings that do not work with any model; the case names no model.
     refuse_settings: Callable[[Case], None] | None = None
-    # Returns settings that fit a number of images, if a caller gives no settings and the defaults
-    # do not fit.
+    # Returns settings that suit a number of images; called if a caller gives no settings and the
+    # defaults do not suit.
     fit: Callable[[int], Given] | None = None
     # The heading of its figures in the report.
     question: Question = "Questions of your own"
@@ -332,7 +336,7 @@ class Measure:
 
     @property
     def inputs(self) -> dict[str, Input]:
-        """The inputs made for the measure, by name."""
+        """All inputs of the measure, by name."""
         return {**self.need.inputs, **{name: READABLE[name] for name in self.reads}}
 
     @property
@@ -357,7 +361,7 @@ class Measure:
 
     @property
     def batch_setting(self) -> str | None:
-        """The key of its own setting for the number of images in memory at once; None without."""
+        """The key of its own setting for the number of images in memory at once, if it has one."""
         section, kind = self._section or ("", object)
         own = "batch_size" in getattr(kind, "__annotations__", ())
         return f"analysis.{section}.batch_size" if own else None
@@ -405,16 +409,16 @@ class Measure:
         return study.shards(model)
 
     def snapshots(self, study: "Study", model: str) -> list[str]:
-        """Return the moments of training that are measured: the end, unless figures show others."""
+        """Return the snapshots of the training to measure: the end, unless figures show others."""
         shown = any(kind.snapshots for kind in self.figures.values())
         return study.snapshots_of(self.name, model) if shown else [END]
 
     def measuring(self, study: "Study", model: str, part: int) -> Given:
-        """Return the arguments of `measure_{name}` for a part, which the result depends on."""
+        """Return the arguments of `measure_{name}` for a part, whose result depends on them."""
         return self.arguments(Case(self, study, model, part))
 
     def merging(self, study: "Study", model: str) -> Given:
-        """Return the arguments of the merge for a model or a pair, which the result depends on."""
+        """Return the arguments of the merge for a model or a pair; its result depends on them."""
         return self.merge.arguments(Case(self, study, model))
 
     def work(
@@ -427,9 +431,9 @@ class Measure:
     def check(self, study: "Study") -> None:
         """Refuse settings and models that cannot be measured, with an error of one sentence."""
         if self.need.of_training:
-            _check_augmented(study, self.name)
+            _check_measure_of_augmented(study, self.name)
         if "alike" in self.reads:
-            _check_augmented(study, self.name, self.read_settings(study).images)
+            _check_measure_of_augmented(study, self.name, self.read_settings(study).images)
         if self.refuse_settings:
             self.refuse_settings(Case(self, study, model=""))
         for model in study.models_of(self.name):
@@ -437,7 +441,7 @@ class Measure:
                 self.refuse(Case(self, study, model))
 
 
-def refuse_fewer(case: Case, least: int) -> None:
+def refuse_few_measured_images(case: Case, least: int) -> None:
     """Refuse a model that is measured on fewer than `least` images."""
     images = case.study.images(case.model)
     if images < least:
@@ -452,10 +456,10 @@ def _read_section(study: "Study", section: Section | None) -> Any:
     return study.section(*section)
 
 
-def _check_augmented(study: "Study", table: str, images: int | None = None) -> None:
-    """Refuse a study that does not define the loss, or has too few images for it.
+def _check_measure_of_augmented(study: "Study", table: str, images: int | None = None) -> None:
+    """Refuse a study that does not define the loss, or has too few images to augment.
 
-    `images` is the number of augmented images, if it is not that of `analysis.augmented`.
+    `images` is the number of augmented images; None for `analysis.augmented.images`.
     """
     augmented, figures = study.analysis.augmented, study.figures_of(table)
     named = (f"figures.{name}" for name, each in study.figures.items() if each in figures)

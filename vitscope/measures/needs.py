@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # The values of the wildcards of a job, by their names in rules.
 About = dict[str, str]
 # Functions that return what inputs and results can depend on, by name. A model with a history has
-# no `snapshots` here, since they are not read.
+# no `snapshots` here, since its snapshots are not read.
 OF_CASE: "dict[str, Callable[[Case], Any]]" = {
     "model": lambda case: case.model,
     "part": lambda case: case.part,
@@ -48,14 +48,14 @@ class Made:
     output: str = ""
 
     def names(self, case: "Case") -> About | list[About]:
-        """Return the wildcards of the job; with `each`, a list of them."""
+        """Return the job's wildcards with their values; with `each`, a list of such mappings."""
         names = {key: str(OF_CASE[key](case)) for key in self.about}
         if not self.each:
             return names
         return [{**names, self.each: each} for each in OF_CASE[f"{self.each}s"](case)]
 
 
-# What a job makes, or the key of a model in a study that may name a file.
+# An input that a job makes, or else a key that models have in a study and that may name a file.
 Input = Made | str
 
 CHECKPOINT = Made("convert_checkpoint")
@@ -79,7 +79,7 @@ class Need:
     `opens` names a function of vitscope/jobs/opening.py that opens the `inputs`. `values` names the
     keys of `OF_CASE` that a result depends on, besides the settings of its measure. `torch` tells
     whether a job needs torch, `runs` whether it runs the network. `loads` names the inputs that are
-    in memory as a whole.
+    loaded into memory as a whole.
     """
 
     opens: str = ""
@@ -92,9 +92,9 @@ class Need:
     in_parts: bool = False
     # Whether images are measured at all.
     of_images: bool = True
-    # Whether these are training images, measured at moments of the training.
+    # Whether training images are measured, at several points during training.
     of_training: bool = False
-    # Whether its measures are about classes, unless they say otherwise.
+    # Whether the measures of the group are about classes, unless a measure says otherwise.
     of_classes: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Average values of images, with bootstrap intervals; make and merge parts with a row per image."""
+"""Average per-image values, with bootstrap intervals; make and merge parts with a row per image."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -17,8 +17,8 @@ RESAMPLES_AT_ONCE = 64
 class Spread(NamedTuple):
     """Holds 95 % bootstrap intervals over images, for several columns of values.
 
-    `low` and `high` have a value for each column. `resampled` has the values in the resamples that
-    a table keeps, (kept, columns).
+    `low` and `high` have an entry for each column. `resampled` (kept, columns) holds the values in
+    the resamples that are stored in tables; None if there are no resamples.
     """
 
     low: Array
@@ -26,12 +26,12 @@ class Spread(NamedTuple):
     resampled: Array | None
 
     def columns(self, column: str, name: str = "ci") -> dict[str, Any]:
-        """Return the columns of a table: both ends of the interval, and the values in resamples."""
+        """Return columns of a table: the ends of the intervals, and the values in resamples."""
         lists = [self.kept(number) for number in range(len(self.low))]
         return {f"{name}_low": self.low, f"{name}_high": self.high, f"{column}{RESAMPLED}": lists}
 
     def kept(self, number: int) -> Array | None:
-        """Return the values of column `number` in the resamples that a table keeps."""
+        """Return the values of column `number` in the resamples that are stored in tables."""
         return None if self.resampled is None else self.resampled[:, number].astype(np.float32)
 
 
@@ -40,10 +40,10 @@ def ratio(upper: Array, lower: Array, otherwise: float = np.nan) -> Array:
     return np.where(lower > 0, upper / np.where(lower > 0, lower, 1), otherwise)
 
 
-def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
-    """Return the column means in each resample of the rows, (resamples, columns).
+def bootstrap_image_means(values: Array, resamples: int, seed: int) -> Array:
+    """Return the column means (resamples, columns) in each resample of the rows.
 
-    All columns are resampled alike.
+    A resample draws the same rows for all columns.
     """
     generator = np.random.default_rng(seed)
     rows = len(values)
@@ -56,9 +56,9 @@ def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
 
 
 def spread(values: Array, resamples: int, seed: int) -> Spread:
-    """Return the 95 % bootstrap interval over rows of each column's mean, and its resamples.
+    """Return the 95 % bootstrap interval of each column's mean, and the means in stored resamples.
 
-    For a single row, the interval is NaN and there are no resamples.
+    Rows are resampled. For a single row, the interval is NaN and there are no resamples.
     """
     return spread_of(np.asarray, values, resamples, seed)
 
@@ -66,22 +66,22 @@ def spread(values: Array, resamples: int, seed: int) -> Spread:
 def spread_of(of: Callable[[Array], Array], values: Array, resamples: int, seed: int) -> Spread:
     """Return the spread of values that `of` computes from column means.
 
-    `of` takes means, (resamples, columns), and returns a row of values for each resample.
+    `of` gets the means (resamples, columns), and returns a row of values for each resample.
     """
     if len(values) == 1:
         none = np.full(of(values).shape[1:], np.nan)
         return Spread(none, none, None)
-    found = of(bootstrap_means(values, resamples, seed))
+    found = of(bootstrap_image_means(values, resamples, seed))
     low, high = np.percentile(found, TAILS, axis=0)
     return Spread(low, high, found[:KEPT])
 
 
 def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:
-    """Return a row for each disturbance: the accuracy without it, with it, and the change.
+    """Return a row for each disturbance: the accuracy without and with it, and the change.
 
-    `clean` tells for each image whether its class is found, (N,). `disturbed` tells the same for
-    each disturbance, (N, K), or has the share of draws in which the class is found. The interval is
-    that of the difference on the same images.
+    `clean` (N,) says for each image whether its class is found. `disturbed` (N, K) says the same
+    for each image and disturbance or, if disturbances are drawn several times, has the share of
+    draws in which the class is found. The interval is for the difference on the same images.
     """
     changes = 100 * (disturbed.astype(np.float64) - clean.astype(np.float64)[:, None])
     return pd.DataFrame(
@@ -95,7 +95,7 @@ def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) 
 
 
 def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFrame:
-    """Return a table for a part; `values` holds an array for each cut point, (images,)."""
+    """Return the table of a part; `values` holds an array (images,) for each cut point."""
     tables = [
         pd.DataFrame({"index": index, "image": first_image + np.arange(len(value)), column: value})
         for index, value in enumerate(values)
@@ -103,10 +103,13 @@ def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFr
     return pd.concat(tables, ignore_index=True)
 
 
-def part_of_tokens(
+def measure_per_image(
     given: OnLatents, measure: Callable[[Any], Any], column: str, on_gpu: bool = False
 ) -> pd.DataFrame:
-    """Return a part with the value of each image at each cut point; NaN for a single token."""
+    """Return a part with the value of each image at each cut point; NaN for maps of one token.
+
+    `measure` gets maps (N, C, H, W), and returns their values (N,).
+    """
     latents = given.latents
     several = [name for name in latents.names if np.prod(latents.shape(name)[2:]) > 1]
     measures = dict.fromkeys(several, lambda maps: measure(maps)[:, None])
@@ -116,14 +119,14 @@ def part_of_tokens(
     return part_of(found, given.first_image, column)
 
 
-def means_by_cut_point(
+def image_means_by_cut_point(
     shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Return the mean of a column over the images of all shards, and its interval, by cut point."""
+    """Return the mean of `column` over the images of all shards, by cut point, with intervals."""
     per_image = pd.concat(
         shard.pivot(index="image", columns="index", values=column) for shard in shards
     )
-    # Fix the memory layout, which differs between releases of pandas and changes sums.
+    # Fix the memory layout, which differs between releases of pandas and affects rounding.
     values = np.ascontiguousarray(per_image.sort_index(), np.float64)
     return pd.DataFrame(
         {
@@ -136,5 +139,5 @@ def means_by_cut_point(
 
 
 def merge_means(parts: Parts, column: str, resamples: int, seed: int) -> pd.DataFrame:
-    merged = means_by_cut_point(parts.tables, column, resamples, seed)
+    merged = image_means_by_cut_point(parts.tables, column, resamples, seed)
     return parts.cut_points.merge(merged, on="index", validate="one_to_one")

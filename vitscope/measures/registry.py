@@ -1,9 +1,9 @@
 """Find the measures of vitscope, of installed packages and of a study by name.
 
-A measure is a constant in the `measure.py` of a folder beside this file, as `CKA = Measure(...)`.
+A measure is a constant in the `measure.py` of a folder beside this file: `CKA = Measure(...)`.
 The modules of the folder define its functions: `measure_cka` measures, `merge_cka` merges parts,
 `plot_{kind}`, a function or a chart, draws a kind of figure, and `CLAIMS_{KIND}` holds its claims.
-These names are searched in the text of the modules, so that a job imports only what it uses.
+These names are looked up in the text of the modules, so that a job imports only what it uses.
 
 Installed packages may have such folders too. A study may have measures of its own, each in a file.
 `of(study)` returns a registry of all of them.
@@ -19,7 +19,13 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError, nearest
-from vitscope.measures.folders import GROUP, Installed, declare, measures_in, read_installed
+from vitscope.measures.folders import (
+    GROUP,
+    Installed,
+    measure_in_folder,
+    measures_in,
+    read_installed_folders,
+)
 from vitscope.measures.legends import LEGENDS
 from vitscope.measures.measure import FigureKind, Given, Measure
 from vitscope.settings.section import schema_of
@@ -40,24 +46,24 @@ _DEFINED = re.compile(r"^(?:def (\w+)\(|((?:\w+ = )+))", re.MULTILINE)
 
 @cache
 def _built_in_packages() -> dict[str, str]:
-    """Return the folder of each measure of vitscope, as a module name."""
+    """Map each measure of vitscope to its folder, as a module name."""
     files = HERE.glob("*/measure.py")
     found = {name: f"{GROUP}.{file.parent.name}" for file in files for name in measures_in(file)}
     return dict(sorted(found.items()))
 
 
-def _taken_names() -> set[str]:
-    """Return the names that measures and kinds of figures of packages must not have."""
-    measures = [declare(package, name) for name, package in _built_in_packages().items()]
+def _names_taken_in_registry() -> set[str]:
+    """Return the names that packages must not give to measures and kinds of figures."""
+    measures = [measure_in_folder(package, name) for name, package in _built_in_packages().items()]
     kinds = {kind for measure in measures for kind in measure.figures}
-    # Import by name, so that not every job depends on the module of the keys of a study.
+    # Import by name: an import statement would make every job depend on the keys of a study.
     analysis = resolve_name("vitscope.settings.keys:Analysis")
     return {*_built_in_packages(), *kinds, *TAKEN, *schema_of(analysis)["properties"]}
 
 
 @cache
 def installed() -> Installed:
-    return read_installed(_taken_names)
+    return read_installed_folders(_names_taken_in_registry)
 
 
 @cache
@@ -86,8 +92,8 @@ def folder(measure: str) -> Path:
 
 
 @cache
-def _definitions_in(package: str, folder: Path) -> dict[str, str]:
-    """Return the names that the modules of a folder define, each with its `module:name`."""
+def _measure_definitions(package: str, folder: Path) -> dict[str, str]:
+    """Map each name that the modules of a folder define to its `module:name`."""
     return {
         name: f"{package}.{file.stem}:{name}"
         for file in folder.glob("*.py")
@@ -97,16 +103,16 @@ def _definitions_in(package: str, folder: Path) -> dict[str, str]:
 
 
 def _find_definition(measure: str, name: str) -> str | None:
-    return _definitions_in(package(measure), folder(measure)).get(name)
+    return _measure_definitions(package(measure), folder(measure)).get(name)
 
 
 @cache
 def _declared_measure(measure: str) -> Measure:
-    return declare(package(measure), measure)
+    return measure_in_folder(package(measure), measure)
 
 
 @cache
-def _shared_kinds() -> dict[str, FigureKind]:
+def _kinds_of_shared_measures() -> dict[str, FigureKind]:
     return {
         kind: figure
         for name in _packages_by_measure()
@@ -118,7 +124,7 @@ def _shared_kinds() -> dict[str, FigureKind]:
 class OwnMeasure:
     """Describes a user's own measure.
 
-    `claims` has the arguments that `read_claims` needs, or None if the file has no claims.
+    `claims` has the arguments that `read_claims` needs; it is None if the file has no claims.
     """
 
     measure: Measure
@@ -143,7 +149,7 @@ class Registry:
 
     def kinds(self) -> dict[str, FigureKind]:
         """Return the kinds of figures, by their names in studies."""
-        return _shared_kinds() | {
+        return _kinds_of_shared_measures() | {
             kind: figure
             for own in self.own.values()
             for kind, figure in own.measure.figures.items()
@@ -156,7 +162,7 @@ class Registry:
         return _require_definition(measure, f"measure_{measure}")
 
     def merging(self, measure: str) -> str | None:
-        """Return the name of the function that merges parts; None if they are only stacked."""
+        """Return the name of the function that merges parts; None if parts are only stacked."""
         shared = self.declared(measure).merge.function
         own = None if measure in self.own else _find_definition(measure, f"merge_{measure}")
         return shared or own
@@ -168,9 +174,9 @@ class Registry:
         return _require_definition(kind.measure, f"plot_{kind.name}")
 
     def claiming(self, kind: FigureKind) -> str | None:
-        """Return the name of the claims about a kind of figure, or of the function that reads them.
+        """Return the name of the claims about a kind of figure; None if there are no claims.
 
-        Return None if there are no claims.
+        For a user's own measure, return the name of the function that reads the claims.
         """
         if kind.measure in self.own:
             return f"{OWN}.compute:read_claims" if self.own[kind.measure].claims else None
@@ -191,7 +197,7 @@ class Registry:
         return asdict(self.declared(measure).table)
 
     def part_columns_of(self, measure: str) -> Given:
-        """Return the name and the columns of the table of its parts, as plain values."""
+        """Return the name and the columns of the table of a measure's parts, as plain values."""
         return asdict(self.declared(measure).part_table)
 
 
@@ -209,7 +215,7 @@ columns_of, part_columns_of = SHARED.columns_of, SHARED.part_columns_of
 
 
 def of(study: "Study") -> Registry:
-    """Return a registry of the measures that all studies share and the study's own."""
+    """Return a registry of the shared measures and of the study's own measures."""
     return Registry(study.own_measures) if study.own_measures else SHARED
 
 
@@ -222,7 +228,7 @@ _LINK = re.compile(r"`([^`<]+?)\s+<([^`>]+)>`_")
 
 
 def caption_of(kind: FigureKind) -> str:
-    """Return the caption of a kind of figure in reStructuredText, with shared legends put in."""
+    """Return the caption of a kind of figure in reStructuredText, with shared legends inserted."""
     if kind.text:
         return kind.text
     file = folder(kind.measure) / kind.caption
@@ -244,7 +250,7 @@ def title_of(kind: FigureKind) -> str:
 
 
 def sentence_of(kind: FigureKind) -> str:
-    """Return the first sentence after the title of a caption, without markup; "" if none."""
+    """Return the first sentence after a caption's title, without markup; "" if there is none."""
     paragraph = _TITLE.sub("", caption_of(kind), count=1).strip().partition("\n\n")[0]
     text = " ".join(paragraph.replace("``", "").replace("*", "").split())
     return _SENTENCE_ENDS.split(text)[0]

@@ -1,25 +1,16 @@
-"""Score the predictions of a model, and classify images that are disturbed.
+"""Score the predictions of a model.
 
-Scores are as the authors define them. A prediction is confident if its confidence is above
-`CUTOFF`. A bin holds the predictions with a confidence above its lower end, up to its higher end.
+Scores are as the authors of the paper define them. A prediction is confident if its confidence is
+above `CUTOFF`. A bin holds the predictions whose confidence is above its lower end, and at most its
+higher end.
 """
-
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from vitscope.data.split import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.measures.given import OnModel
-from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread_of
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
 
 CUTOFF = 0.9
 BINS = 10
@@ -42,7 +33,7 @@ def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
     label, prediction = predictions["label"].to_numpy(), predictions["prediction"].to_numpy()
     right = label == prediction
     confident = predictions["confidence"].to_numpy() > CUTOFF
-    bins = reliability(predictions)
+    bins = scores_by_confidence(predictions)
     share = bins["images"] / len(predictions)
     overconfidence = (bins["confidence"] - bins["accuracy"]) * share
     return {
@@ -50,8 +41,8 @@ def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
         "accuracy_90": _share_of_true(right[confident]),
         "nll": float(predictions["nll"].mean()),
         "unconfidence_90": _share_of_true(~confident[~right]),
-        "iou": _mean_iou(label, prediction, classes),
-        "iou_90": _mean_iou(label[confident], prediction[confident], classes),
+        "iou": _iou_score(label, prediction, classes),
+        "iou_90": _iou_score(label[confident], prediction[confident], classes),
         "frequency_90": _share_of_true(confident),
         "top5": _share_of_true(predictions["top5"].to_numpy()),
         "brier": float(predictions["brier"].mean()),
@@ -60,7 +51,7 @@ def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
     }
 
 
-def reliability(predictions: pd.DataFrame) -> pd.DataFrame:
+def scores_by_confidence(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return the number, accuracy and mean confidence of the images in each bin of confidence."""
     confidence, right, bin_of = _confidence_bins(predictions)
     images = np.bincount(bin_of, minlength=BINS)
@@ -77,10 +68,10 @@ def reliability(predictions: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def calibration(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
-    """Return the interval of the ECE over images, and the ECE that a calibrated network would have.
+def calibration_scores(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
+    """Return the bootstrap interval of the ECE, and the ECE that a calibrated network would have.
 
-    The calibrated network is simulated: each prediction is right with the probability that is its
+    The calibrated network is simulated: the probability that a prediction is right equals its
     confidence, so that the mean ECE is due to chance alone.
     """
     confidence, right, bin_of = _confidence_bins(predictions)
@@ -105,68 +96,11 @@ def _share_of_true(true: Array) -> float:
     return float(true.mean()) if len(true) else np.nan
 
 
-def _mean_iou(label: Array, prediction: Array, classes: int) -> float:
-    """Average the intersection over union over the classes that occur as labels."""
+def _iou_score(label: Array, prediction: Array, classes: int) -> float:
+    """Return the intersection over union, averaged over the classes that occur as labels."""
     labelled = np.bincount(label, minlength=classes)
     predicted = np.bincount(prediction, minlength=classes)
     both = np.bincount(label[label == prediction], minlength=classes)
     occurs = labelled > 0
     ratios = both[occurs] / (labelled + predicted - both)[occurs]
     return float(ratios.mean()) if len(ratios) else np.nan
-
-
-# A function of images and their rows in the split, which yields for each draw the images under
-# each disturbance.
-Disturb = Callable[["Tensor", Sequence[int]], Iterable[Iterable["Tensor"]]]
-
-
-def classify_disturbed(given: OnModel, chosen: Given, disturb: Disturb) -> tuple[Array, Array]:
-    """Classify images of a split clean and disturbed; return what `shares_found` does.
-
-    `chosen` has the number of images and the seed that draws them.
-    """
-    rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
-    labels = known_labels(given.images, rows)
-    return shares_found(given.network, given.batches(rows), rows, labels, disturb, given.device)
-
-
-def shares_found(
-    model: "nn.Module",
-    batches: Iterable["Tensor"],
-    rows: Sequence[int],
-    labels: Array,
-    disturb: Disturb,
-    device: "torch.device | None" = None,
-) -> tuple[Array, Array]:
-    """Return whether the class of each clean image is found, (N,), and how often when disturbed.
-
-    The second array, (N, K), has the share of draws in which the class is found under each of K
-    disturbances. `batches` are the normalized images of `rows` of the split.
-    """
-    import torch
-
-    model = model.eval().to(device)
-    clean, shares, first = [], [], 0
-    with torch.inference_mode():
-        for batch in batches:
-            here = slice(first, first + len(batch))
-            images, truth = batch.to(device), labels[here]
-            clean.append(_is_class_found(model, images, truth))
-            draws = disturb(images, rows[here])
-            found = [[_is_class_found(model, each, truth) for each in draw] for draw in draws]
-            shares.append(np.mean(found, axis=0).T)
-            first += len(batch)
-    if first != len(rows):
-        raise ValueError(f"got {first} images, expected {len(rows)}")
-    return np.concatenate(clean), np.concatenate(shares)
-
-
-def _is_class_found(model: "nn.Module", images: "Tensor", labels: Array) -> Array:
-    logits = model(images).cpu().numpy()
-    if not np.isfinite(logits).all():
-        raise VitscopeError(
-            f"The {type(model).__name__} gives logits that are not finite: check its checkpoint, "
-            f"the mean and std of its data, and the settings of what disturbs the images."
-        )
-    found: Array = logits.argmax(axis=1) == labels
-    return found

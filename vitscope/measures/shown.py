@@ -1,4 +1,4 @@
-"""Get the images that figures of attention show, as pictures for tables."""
+"""Get the images that figures show beside attention and other maps, as pictures for tables."""
 
 import io
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from vitscope.networks.running.predictions import decide_among
 
 
 class Shown(NamedTuple):
-    """Holds an image to show: its row, its picture as a PNG file, and the input of the network."""
+    """Holds an image to show: its row in the split, a PNG file, and the input of the network."""
 
     row: int
     picture: bytes
@@ -47,8 +47,11 @@ def whole_picture(given: OnModel, row: int) -> bytes | None:
     return None if pixels is None else _encode_png(pixels)
 
 
-def name_class(given: OnModel, returned: Any, of_class: int | None = None) -> dict[str, Any]:
-    """Return the name and the probability of the predicted class, or of the class `of_class`."""
+def name_shown_class(given: OnModel, returned: Any, of_class: int | None = None) -> dict[str, Any]:
+    """Return the name and the probability of the class `of_class`; if None, of the predicted one.
+
+    Both are None if the model has no classes.
+    """
     if given.settings["classes"] is None:
         return {"class_name": None, "confidence": None}
     logits = decide_among(returned[:1], given.images.outputs)
@@ -70,11 +73,11 @@ def on_subject(
     if mask is None:
         return {"on_subject": None, "subject": None}
     plane = Image.fromarray(mask.astype(np.float32))
-    # Average the mask over each position.
+    # Average the mask over the cell of each position.
     covered = np.asarray(plane.resize(grid[::-1], Image.Resampling.BOX))
     total = weights.sum()
     return {
-        # A map of zeros has no share.
+        # A map of zeros has no share on the subject.
         "on_subject": float(weights @ covered.ravel() / total) if total else None,
         "subject": float(covered.mean()),
     }

@@ -13,7 +13,7 @@ from vitscope.files.arrays import Array
 from vitscope.files.tensors import DTYPES, as_float, checksum
 from vitscope.measures.given import Latents, OnLatents
 
-# The size of a slice, small enough for the L2 cache of a core.
+# The maximum size of a slice of several images: it fits the L2 cache of a core.
 SLICE_BYTES = 1 << 20
 
 # A slice: the name of a cut point, the index of the first image, and the number of images.
@@ -61,7 +61,7 @@ def measure_slices(
         found = {name: measures[name](maps) for name, maps in there.items()}
         measured = {name: values.cpu().numpy() for name, values in found.items()}
         for name, values in measured.items():
-            _check_finite(given, name, 0, values)
+            _check_slice_is_finite(given, name, 0, values)
         return measured
     of_thread = threading.local()
 
@@ -70,7 +70,7 @@ def measure_slices(
         maps, total = _read_slice(latents, wanted, of_thread)
         with np.errstate(invalid="ignore", over="ignore"):
             values = measures[name](maps)
-        _check_finite(given, name, first, values)
+        _check_slice_is_finite(given, name, first, values)
         return values, total
 
     slices = {name: _cut_into_slices(latents, name) for name in measures}
@@ -84,7 +84,7 @@ def measure_slices(
         return measured
 
 
-def _check_finite(given: OnLatents, name: str, first: int, values: Array) -> None:
+def _check_slice_is_finite(given: OnLatents, name: str, first: int, values: Array) -> None:
     wrong = ~np.isfinite(values).all(axis=1)
     if wrong.any():
         image = given.first_image + first + int(np.argmax(wrong))

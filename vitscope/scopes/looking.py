@@ -24,7 +24,7 @@ from vitscope.files.tensors import TensorFile
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.given import Parts
-from vitscope.measures.own.compute import file_and_line_of, measure_maps, read_maps
+from vitscope.measures.own.compute import call_own_measure, file_and_line_of, read_maps
 from vitscope.measures.per_image import merge_means
 from vitscope.networks.building import networks, own_code
 from vitscope.networks.building.networks import Output
@@ -111,7 +111,7 @@ class Scope(Tables):
             )
         size = self.study.analysis.shard_size
         parts = [
-            measure_maps(function, TensorFile(file), shard * size, keywords)
+            call_own_measure(function, TensorFile(file), shard * size, keywords)
             for shard, file in self._maker.latents()
         ]
         points = BLOCKS.read(self._maker.make("blocks"))[[*CUT_POINT]]

@@ -19,7 +19,7 @@ from vitscope.measures.attending import attention_in
 from vitscope.measures.attention.compute import Rollout
 from vitscope.measures.attention.maps import AttentionMaps, attention_for_maps, maps_of
 from vitscope.measures.tokens.measure import FRAMES_TOGETHER, TokenPcaSettings
-from vitscope.measures.tokens.pca import Components, choose_point, read_map
+from vitscope.measures.tokens.pca import Components, choose_pca_point, read_pca_map
 from vitscope.measures.tokens.show_pca import BACKGROUND, OUTLIER, component_range, in_colours
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.finding.cut_points import CutPoint
@@ -150,10 +150,10 @@ class ComponentsView(View):
     def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
         self._subject, self._settings = subject, TokenPcaSettings(**settings["token_pca"])
         wanted = self._settings.cut_point
-        self._point = choose_point(subject.model, subject.blocks, subject.cut_points, wanted)
+        self._point = choose_pca_point(subject.model, subject.blocks, subject.cut_points, wanted)
 
     def _read_tokens(self, image: Tensor) -> Array:
-        return read_map(self._subject.network, self._subject.model, self._point, image)
+        return read_pca_map(self._subject.network, self._subject.model, self._point, image)
 
     def look_ahead(self, images: Sequence[Tensor]) -> None:
         maps = np.stack([self._read_tokens(image) for image in images])

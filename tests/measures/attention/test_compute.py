@@ -19,7 +19,7 @@ from vitscope.measures.attention.compute import measure_attention
 from vitscope.measures.attention.heads import merge_attention
 from vitscope.measures.attention.measure import ATTENTION_PART, ATTENTION_TABLE, VALUES
 from vitscope.measures.given import OnModel, Parts
-from vitscope.measures.per_image import bootstrap_means, spread
+from vitscope.measures.per_image import bootstrap_image_means, spread
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.finding.cut_points import CUT_POINT
 
@@ -102,7 +102,7 @@ def test_what_claims_are_about_keeps_its_resamples(vit: tuple[OnModel, pd.DataFr
         assert (table[f"{value}_resampled"].notna() == kept).all()
         rows = whole[whole["attention"] == 4].pivot(index="image", columns="head", values=value)
         of_images = np.column_stack([rows.to_numpy(), rows.mean(axis=1)])
-        expected = bootstrap_means(of_images, 200, 0).T
+        expected = bootstrap_image_means(of_images, 200, 0).T
         found = table.loc[table["attention"] == 4, f"{value}_resampled"]
         for resampled, each in zip(found, expected, strict=True):
             # They are kept in float32.

@@ -28,7 +28,7 @@ from vitscope.measures.classification.compute import (
     shape_bias_of_classification,
 )
 from vitscope.measures.given import OnPredictions
-from vitscope.measures.scores import calibration, reliability, scores_of
+from vitscope.measures.scores import calibration_scores, scores_by_confidence, scores_of
 from vitscope.package_data import PUBLISHED_POINTS
 
 FOUND = predictions(label=[0, 1, 2], prediction=[0, 1, 1], confidence=[0.95, 0.6, 0.92])
@@ -38,7 +38,7 @@ GIVEN = OnPredictions("vit", FOUND, cast(Split, None))
 def test_a_model_has_one_row_of_its_scores(tmp_path: Path) -> None:
     table = compute.measure_classification(GIVEN, classes=4, resamples=50, seed=3)
     expected = pd.DataFrame(
-        [{"model": "vit", "images": 3} | scores_of(FOUND, 4) | calibration(FOUND, 50, 3)]
+        [{"model": "vit", "images": 3} | scores_of(FOUND, 4) | calibration_scores(FOUND, 50, 3)]
     )
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
     measure.CLASSIFICATION_TABLE.write(table, tmp_path / "table.parquet")
@@ -46,7 +46,7 @@ def test_a_model_has_one_row_of_its_scores(tmp_path: Path) -> None:
 
 def test_a_model_has_a_row_for_each_bin(tmp_path: Path) -> None:
     table = compute.measure_reliability(GIVEN)
-    bins = reliability(FOUND).assign(model="vit")
+    bins = scores_by_confidence(FOUND).assign(model="vit")
     pd.testing.assert_frame_equal(table[[*bins]], bins, check_exact=True)
     measure.RELIABILITY_TABLE.write(table, tmp_path / "table.parquet")
 

@@ -6,7 +6,7 @@ from tests.helpers.claims import published
 from tests.helpers.drawing import RESNET, VIT, drawn_from
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
-from vitscope.measures.scores import calibration, reliability, scores_of
+from vitscope.measures.scores import calibration_scores, scores_by_confidence, scores_of
 from vitscope.package_data import PUBLISHED_POINTS
 
 METRICS = ("error_percent", "nll_train")
@@ -193,9 +193,9 @@ def predicted(overconfidence: float, images: int = 400) -> pd.DataFrame:
 
 
 def tables_of(predictions: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    bins = [reliability(own).assign(model=name) for name, own in predictions.items()]
+    bins = [scores_by_confidence(own).assign(model=name) for name, own in predictions.items()]
     scores = [
-        {"model": name, "images": len(own)} | scores_of(own, 10) | calibration(own, 50, 0)
+        {"model": name, "images": len(own)} | scores_of(own, 10) | calibration_scores(own, 50, 0)
         for name, own in predictions.items()
     ]
     return {

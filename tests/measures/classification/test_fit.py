@@ -15,7 +15,7 @@ from tests.helpers.splits import on_model, shapes
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
 from vitscope.measures.classification.fit import fit_losses, fit_table, measure_fit
-from vitscope.measures.per_image import bootstrap_means, spread
+from vitscope.measures.per_image import bootstrap_image_means, spread
 
 CLASSES = 5
 
@@ -92,7 +92,7 @@ def test_the_table_has_the_error_and_the_loss(tmp_path: Path) -> None:
     low, high, _ = spread(wrong, 500, 3)
     assert [error["ci_low"], error["ci_high"]] == [*low, *high]
     for values, resampled in zip((wrong, losses[:, None]), table["value_resampled"], strict=True):
-        means = bootstrap_means(values, 500, 3)[:400, 0]
+        means = bootstrap_image_means(values, 500, 3)[:400, 0]
         np.testing.assert_array_equal(resampled, means.astype(np.float32))
     assert table.iloc[1][["ci_low", "ci_high"]].isna().all()
     find_table("fit").write(table.assign(model="vit"), tmp_path / "fit.parquet")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from tests.helpers.studies import mini, mini_with
 from vitscope.image_size import ImageSize
-from vitscope.measures.scores import Disturb, shares_found
+from vitscope.measures.disturbed.classify import Disturb, shares_found
 
 Array = np.ndarray
 

@@ -23,6 +23,7 @@ from vitscope.data.split import rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.image_size import ImageSize
 from vitscope.jobs.tables import find_table
+from vitscope.measures.disturbed.classify import shares_found
 from vitscope.measures.disturbed.frequency_noise import (
     filter_images,
     measure_frequency_noise,
@@ -33,7 +34,6 @@ from vitscope.measures.disturbed.frequency_noise import (
     random_noise_signs,
 )
 from vitscope.measures.disturbed.measure import noise_ring_sides
-from vitscope.measures.scores import shares_found
 from vitscope.studies.loading import load_study
 
 FREQUENCIES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]

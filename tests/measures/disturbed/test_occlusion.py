@@ -19,6 +19,7 @@ from vitscope.data.split import Split
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
 from vitscope.jobs.tables import find_table
+from vitscope.measures.disturbed.classify import shares_found
 from vitscope.measures.disturbed.measure import count_dropped, occlusion_grid, occlusion_grids
 from vitscope.measures.disturbed.occlusion import (
     Change,
@@ -31,7 +32,6 @@ from vitscope.measures.disturbed.occlusion import (
     patch_orders,
     shuffle_patches,
 )
-from vitscope.measures.scores import shares_found
 from vitscope.studies.loading import load_study
 
 BOOTSTRAP = {"resamples": 200, "seed": 3}

@@ -26,7 +26,7 @@ from vitscope.measures.feature_variance.measure import (
     SPATIAL_SHARE_TABLE,
 )
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import means_by_cut_point, merge_means, part_of
+from vitscope.measures.per_image import image_means_by_cut_point, merge_means, part_of
 from vitscope.networks.finding.cut_points import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
@@ -172,9 +172,9 @@ PARTS = part_of([*PER_IMAGE.T], 0, "variance")
 @settings(max_examples=25)
 @given(st.lists(st.integers(0, 40), max_size=7), st.randoms(use_true_random=False))
 def test_any_sharding_gives_the_same(ends: list[int], random: Any) -> None:
-    whole = means_by_cut_point([PARTS], "variance", 100, 0)
+    whole = image_means_by_cut_point([PARTS], "variance", 100, 0)
     shards = cut(PARTS, ends)
     random.shuffle(shards)
     pd.testing.assert_frame_equal(
-        means_by_cut_point(shards, "variance", 100, 0), whole, check_exact=True
+        image_means_by_cut_point(shards, "variance", 100, 0), whole, check_exact=True
     )

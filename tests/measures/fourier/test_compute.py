@@ -23,7 +23,7 @@ from vitscope.measures.fourier.compute import (
 from vitscope.measures.fourier.measure import FOURIER_PART, FOURIER_TABLE, SPECTRUM_TABLE
 from vitscope.measures.fourier.plane import BANDS, HalfDiagonal, LongDiagonal, Plane, diagonal_steps
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import bootstrap_means
+from vitscope.measures.per_image import bootstrap_image_means
 from vitscope.networks.finding.cut_points import CUT_POINT
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -162,7 +162,7 @@ def test_radial_frequencies_are_those_of_the_longer_axis() -> None:
 def test_the_interval_and_the_resamples_are_those_of_the_difference() -> None:
     table = merged([WHOLE], 2 * KEPT)
     values = PER_IMAGE[0].astype(np.float64)
-    resampled = bootstrap_means(values[:, 1:] - values[:, :1], 2 * KEPT, 0)
+    resampled = bootstrap_image_means(values[:, 1:] - values[:, :1], 2 * KEPT, 0)
     rows = table[(table["index"] == 0) & (table["frequency"] > 0)]
     for _, each in rows.groupby("measure"):
         ends = np.percentile(resampled, [2.5, 97.5], axis=0)
@@ -243,7 +243,7 @@ def test_the_mean_over_images_and_the_shares(tmp_path: Path) -> None:
 
 def test_the_interval_is_of_the_share_of_the_means() -> None:
     table = merged_of_spectrum([SPECTRUM_WHOLE], 500)
-    resampled = bootstrap_means(SPECTRUM_PER_IMAGE[:, 0], 500, 3)
+    resampled = bootstrap_image_means(SPECTRUM_PER_IMAGE[:, 0], 500, 3)
     low, high = np.percentile(resampled[:, 2] / resampled.sum(axis=1), [2.5, 97.5])
     row = table.iloc[2]
     assert (row["ci_low"], row["ci_high"]) == pytest.approx((low, high), rel=1e-12)

@@ -229,7 +229,7 @@ def test_what_a_function_does_wrong_is_said_with_its_line(
 
 
 def test_a_map_of_one_position_may_have_no_value() -> None:
-    values = compute.values_of_maps(
+    values = compute.call_own_function(
         lambda maps: [np.nan] * 2, np.zeros((2, 5, 1, 1)), "head", 0, {}
     )
     assert np.isnan(values).all()

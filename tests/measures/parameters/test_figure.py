@@ -4,7 +4,7 @@ import pytest
 
 from tests.helpers.drawing import SWIN, VIT, drawn_from, laid_out
 from vitscope.drawing.figure import Member
-from vitscope.measures.parameters.show import tile_pictures
+from vitscope.measures.parameters.show import tile_filter_pictures
 
 ALTERNET, PIT = Member("alternet", "AlterNet", "alternet"), Member("pit", "PiT", "pit")
 RNG = np.random.default_rng(0)
@@ -133,7 +133,7 @@ def of_filters() -> pd.DataFrame:
 
 def test_tiles_stand_in_rows() -> None:
     tiles = np.stack([np.full((2, 2, 3), value) for value in (0.1, 0.2, 0.3)])
-    page = tile_pictures(tiles, 2)
+    page = tile_filter_pictures(tiles, 2)
     # Each pixel is 24 wide, and 6 are between two tiles.
     assert page.shape == (48 + 6 + 48, 48 + 6 + 48, 3)
     assert (page[:48, :48] == 0.1).all()

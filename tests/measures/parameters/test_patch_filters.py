@@ -12,10 +12,10 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
 from vitscope.measures.parameters.measure import PATCH_FILTERS_TABLE
 from vitscope.measures.parameters.patch_filters import (
-    filter_frequencies,
     measure_patch_filters,
-    principal_components,
-    scale_filters,
+    patch_filter_components,
+    patch_filter_frequencies,
+    scale_patch_filters,
 )
 
 RNG = np.random.default_rng(0)
@@ -44,17 +44,20 @@ def test_the_first_filter_of_the_golden_network(golden: Golden) -> None:
 
 
 def test_scaling_is_over_all_pixels_and_channels() -> None:
-    values, low, high = scale_filters(FILTERS)
+    values, low, high = scale_patch_filters(FILTERS)
     assert values.shape == (40, 4, 5, 3)
     assert values.min(axis=(1, 2, 3)).tolist() == [0] * 40
     assert values.max(axis=(1, 2, 3)).tolist() == [1] * 40
     back = values * (high - low)[:, None, None, None] + low[:, None, None, None]
     np.testing.assert_allclose(back.transpose(0, 3, 1, 2), FILTERS, atol=1e-14)
-    assert scale_filters(np.full((1, 1, 2, 2), 3.0))[0].tolist() == np.zeros((1, 2, 2, 1)).tolist()
+    assert (
+        scale_patch_filters(np.full((1, 1, 2, 2), 3.0))[0].tolist()
+        == np.zeros((1, 2, 2, 1)).tolist()
+    )
 
 
 def test_components_are_directions_of_the_covariance() -> None:
-    components, shares = principal_components(FILTERS)
+    components, shares = patch_filter_components(FILTERS)
     flat = FILTERS.reshape(40, -1)
     values, vectors = eigh(np.cov(flat.T))
     # 40 filters of 60 values differ along 39 directions.
@@ -68,14 +71,14 @@ def test_components_are_directions_of_the_covariance() -> None:
 def test_directions_that_filters_do_not_differ_along_are_none() -> None:
     one, other = FILTERS[0], FILTERS[1]
     made = np.stack([one * a + other * b + 7 for a, b in RNG.normal(size=(20, 2))])
-    components, shares = principal_components(made)
+    components, shares = patch_filter_components(made)
     assert len(components) == 2
     assert shares.sum() == pytest.approx(1)
     span = np.stack([one.ravel(), other.ravel()])
     left = components.reshape(2, -1)
     inside = left @ np.linalg.pinv(span) @ span
     np.testing.assert_allclose(inside, left, atol=1e-10)
-    assert principal_components(np.ones((5, 1, 2, 2)))[0].shape == (0, 1, 2, 2)
+    assert patch_filter_components(np.ones((5, 1, 2, 2)))[0].shape == (0, 1, 2, 2)
 
 
 def waves(*waves: tuple[float, float], size: int = 8) -> np.ndarray:
@@ -88,11 +91,11 @@ def test_frequencies_of_waves() -> None:
     # A wave of k periods over 8 pixels has the frequency k / 4, in units of pi.
     for vertical, horizontal in ((0, 0), (1, 0), (0, 3), (4, 4), (2, 1)):
         expected = np.hypot(vertical, horizontal) / 4
-        found = filter_frequencies(waves((vertical, horizontal)))
+        found = patch_filter_frequencies(waves((vertical, horizontal)))
         assert found == pytest.approx(expected, abs=1e-12)
     # Two of the same power, in channels of their own.
-    assert filter_frequencies(waves((1, 0), (0, 3))) == pytest.approx(0.5)
-    assert np.isnan(filter_frequencies(np.zeros((1, 1, 3, 3)))).all()
+    assert patch_filter_frequencies(waves((1, 0), (0, 3))) == pytest.approx(0.5)
+    assert np.isnan(patch_filter_frequencies(np.zeros((1, 1, 3, 3)))).all()
 
 
 def test_the_table_of_a_convolution(tmp_path) -> None:

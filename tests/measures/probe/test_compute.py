@@ -12,7 +12,11 @@ from tests.helpers.refusals import refusal
 from tests.helpers.splits import CENTER, SPREAD, on_model
 from vitscope.data.split import Split
 from vitscope.measures.given import OnModel
-from vitscope.measures.probe.compute import draw_places, measure_probe, pixels_of_cells
+from vitscope.measures.probe.compute import (
+    draw_probed_places,
+    measure_probe,
+    pixels_of_probed_cells,
+)
 from vitscope.measures.probe.measure import PROBE_PART
 from vitscope.networks.finding.cut_points import Layout
 
@@ -53,7 +57,7 @@ def test_vectors_are_those_of_a_plain_pass(vit: pd.DataFrame, images: Split) -> 
     np.testing.assert_allclose(of["mean"], tokens[:, 1:].mean(1), atol=1e-5)
     # Of each image another place of the map, which is 8 x 8; the same in any shard.
     single = rows[(rows["of"] == "token") & (rows["token"] == 1)].sort_values("image")
-    row, column = np.floor(8 * draw_places(0, IMAGES, TOKENS)[:, 1]).astype(int).T
+    row, column = np.floor(8 * draw_probed_places(0, IMAGES, TOKENS)[:, 1]).astype(int).T
     np.testing.assert_array_equal(
         single[["row", "column"]], np.stack([row, column], 1) / 8 + 1 / 16
     )
@@ -95,8 +99,8 @@ def test_a_network_without_prefix_tokens_or_classes(images: Split) -> None:
 
 
 def test_places_depend_on_the_number_of_an_image_alone() -> None:
-    whole = draw_places(0, 9, 3)
-    np.testing.assert_array_equal(draw_places(5, 4, 3), whole[5:])
+    whole = draw_probed_places(0, 9, 3)
+    np.testing.assert_array_equal(draw_probed_places(5, 4, 3), whole[5:])
     assert whole.min() >= 0
     assert whole.max() < 1
 
@@ -105,11 +109,11 @@ def test_cells_of_pixels() -> None:
     """Means over sixteenths of a cell; of a cell that has fewer pixels, these."""
     images = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 3, 16, 24)))
     rows, columns = torch.tensor([[1], [0]]), torch.tensor([[0], [1]])
-    found = pixels_of_cells(images, (2, 3), rows, columns)
+    found = pixels_of_probed_cells(images, (2, 3), rows, columns)
     cells = images[0, :, 8:, :8], images[1, :, :8, 8:16]
     means = [cell.reshape(3, 4, 2, 4, 2).mean((2, 4)).flatten() for cell in cells]
     torch.testing.assert_close(found[:, 0], torch.stack(means))
-    single = pixels_of_cells(images, (16, 24), rows, columns)
+    single = pixels_of_probed_cells(images, (16, 24), rows, columns)
     torch.testing.assert_close(single[:, 0], torch.stack([images[0, :, 1, 0], images[1, :, 0, 1]]))
 
 

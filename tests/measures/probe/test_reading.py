@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tests.helpers.refusals import refusal
 from vitscope.measures.given import Parts
-from vitscope.measures.per_image import bootstrap_means
+from vitscope.measures.per_image import bootstrap_image_means
 from vitscope.measures.probe import reading
 from vitscope.measures.probe.measure import FOLDS, PROBE_PART, PROBE_TABLE, PROBE_TOKENS_TABLE
 from vitscope.measures.probe.reading import (
@@ -22,10 +22,10 @@ from vitscope.measures.probe.reading import (
     folds_of,
     merge_probe,
     moments_of,
+    probed_vectors_by_cut_point,
+    read_by_neighbours,
     read_linearly,
     scale_to_unit_length,
-    vectors_by_cut_point,
-    votes_of_neighbours,
 )
 from vitscope.measures.probe.reading import merge_probe_tokens as merge_tokens
 from vitscope.networks.finding.cut_points import CUT_POINT
@@ -93,7 +93,7 @@ def test_each_fold_is_read_by_the_others() -> None:
 def test_votes_are_those_of_scikit_learn(neighbours: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "AT_ONCE", 11)
     vectors = VECTORS / np.abs(VECTORS).mean(0)
-    votes = votes_of_neighbours(vectors, TARGETS, FOLDS_OF, neighbours)
+    votes = read_by_neighbours(vectors, TARGETS, FOLDS_OF, neighbours)
     for fold in range(FOLDS):
         mine = fold == FOLDS_OF
         model = KNeighborsClassifier(
@@ -107,7 +107,7 @@ def test_votes_are_those_of_scikit_learn(neighbours: int, monkeypatch: pytest.Mo
 def test_of_vectors_that_are_alike_the_first_vote() -> None:
     # As a class token before the first block, but for what rounding makes of products with it.
     vectors = np.full((IMAGES, 3), [0.1, 1e6, 3])
-    votes = votes_of_neighbours(vectors + 1e-9 * VECTORS[:, :3], TARGETS, FOLDS_OF, 7)
+    votes = read_by_neighbours(vectors + 1e-9 * VECTORS[:, :3], TARGETS, FOLDS_OF, 7)
     for fold in range(FOLDS):
         first = np.flatnonzero(fold != FOLDS_OF)[:7]
         expected = np.exp(1 / TEMPERATURE) * TARGETS[first].sum(0)
@@ -140,7 +140,7 @@ def test_parts_come_cut_point_by_cut_point() -> None:
         grid = [(i, of, n) for i in (0, 10, 2) for of in "ba" for n in (first + 1, first)]
         return pd.DataFrame(grid, columns=["index", "of", "image"]).assign(token=0)
 
-    found = [*vectors_by_cut_point(map(rows, (2, 0)), "a")]
+    found = [*probed_vectors_by_cut_point(map(rows, (2, 0)), "a")]
     assert [table["index"].unique().tolist() for table in found] == [[0], [2], [10]]
     assert all(table["image"].tolist() == [0, 1, 2, 3] for table in found)
 
@@ -203,11 +203,11 @@ def test_classes(tmp_path: Path) -> None:
     assert accuracy[1, "mean"].min() > 0.95
     assert accuracy.drop((1, "mean")).max() < 0.6
     means = np.stack(whole[(whole["index"] == 0) & (whole["of"] == "mean")]["vector"].to_list())
-    votes = votes_of_neighbours(means, np.eye(3)[MERGED_LABELS], folds_of(MERGED_IMAGES), 4)
+    votes = read_by_neighbours(means, np.eye(3)[MERGED_LABELS], folds_of(MERGED_IMAGES), 4)
     right = (votes.argmax(1) == MERGED_LABELS).astype(float)
     (row,) = table[(table["of"] == "mean") & (table["by"] == "neighbours")].to_dict("records")[:1]
     assert row["accuracy"] == right.mean()
-    low, high = np.percentile(bootstrap_means(right[:, None], 100, 0), [2.5, 97.5])
+    low, high = np.percentile(bootstrap_image_means(right[:, None], 100, 0), [2.5, 97.5])
     assert (row["ci_low"], row["ci_high"]) == (low, high)
     # Linear probes of means and prefixes are what claims are about.
     lists = table["accuracy_resampled"]

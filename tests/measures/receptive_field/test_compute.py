@@ -15,8 +15,8 @@ from tests.scopes.networks import Convolutions, network, pixels
 from vitscope.errors import VitscopeError
 from vitscope.measures.receptive_field.compute import (
     Field,
-    Squares,
-    choose_cut_points,
+    FieldSquares,
+    choose_receptive_field_points,
     pixel_contributions,
 )
 from vitscope.measures.receptive_field.measure import SHARES
@@ -177,7 +177,7 @@ def test_squares_by_hand() -> None:
     maps[3, 3] = 5
     maps[2:5, 2:5] += 0.25
     maps[0, 0] = 2.75
-    squares = Squares(6, 6)
+    squares = FieldSquares(6, 6)
     rings = squares.rings(maps[None])
     # Of 10: in the pixel 5.25, in the ring around it 2, and in the last 2.75, in the corner.
     assert rings.tolist() == [[5.25, 2, 0, 2.75]]
@@ -204,14 +204,14 @@ def published_square(data: np.ndarray, share: float) -> tuple[int, float] | None
 def test_squares_are_those_that_are_published(size: tuple[int, int]) -> None:
     away = np.hypot(*(each - n // 2 for each, n in zip(np.indices(size), size, strict=True)))
     data = np.exp(-((away / 4) ** 2)) * np.random.default_rng(0).uniform(0.5, 1, size)
-    squares = Squares(*size)
+    squares = FieldSquares(*size)
     for percent in SHARES:
         side, area = squares.holding(squares.rings(data[None])[0], percent / 100)
         assert (int(side), float(area)) == pytest.approx(published_square(data, percent / 100))
 
 
 def test_where_nothing_contributes_there_is_no_square() -> None:
-    side, area = Squares(4, 4).holding(np.zeros(3), 0.5)
+    side, area = FieldSquares(4, 4).holding(np.zeros(3), 0.5)
     assert np.isnan(side)
     assert np.isnan(area)
 
@@ -221,23 +221,23 @@ def stages(*of: int) -> list[CutPoint]:
 
 
 def test_the_last_of_each_stage_is_chosen() -> None:
-    assert choose_cut_points("m", stages(0, 1, 1, 2, 2, 2, 3), []) == [0, 2, 5, 6]
+    assert choose_receptive_field_points("m", stages(0, 1, 1, 2, 2, 2, 3), []) == [0, 2, 5, 6]
     # In a network of one stage, five from the first to the last.
-    assert choose_cut_points("m", stages(0, *[1] * 24), []) == [0, 6, 12, 18, 24]
-    assert choose_cut_points("m", stages(0, 1, 1), []) == [0, 1, 2]
-    assert choose_cut_points("m", stages(0), []) == [0]
+    assert choose_receptive_field_points("m", stages(0, *[1] * 24), []) == [0, 6, 12, 18, 24]
+    assert choose_receptive_field_points("m", stages(0, 1, 1), []) == [0, 1, 2]
+    assert choose_receptive_field_points("m", stages(0), []) == [0]
 
 
 def test_names_and_patterns() -> None:
     points = stages(0, 1, 1, 2, 2, 2, 3)
-    assert choose_cut_points("m", points, ["block.5", "block.1"]) == [1, 5]
-    assert choose_cut_points("m", points, ["block.[34]", "block.0"]) == [0, 3, 4]
+    assert choose_receptive_field_points("m", points, ["block.5", "block.1"]) == [1, 5]
+    assert choose_receptive_field_points("m", points, ["block.[34]", "block.0"]) == [0, 3, 4]
     # Of a pattern that fits nothing, another is left.
-    assert choose_cut_points("m", points, ["other.*", "block.?"]) == list(range(7))
+    assert choose_receptive_field_points("m", points, ["other.*", "block.?"]) == list(range(7))
     for wanted, said in ((["blok.2"], "has no cut point 'blok.2'. Did you mean 'block.2'?"),
                          (["block.2", "stem"], "has no cut point 'stem'."),
                          (["other.*"], "none of 'other.*' fits a cut point")):  # fmt: skip
-        sentence = refusal(choose_cut_points, "m", points, wanted)
+        sentence = refusal(choose_receptive_field_points, "m", points, wanted)
         assert said in sentence
         assert sentence.startswith("models.m: analysis.receptive_field.cut_points: ")
 
@@ -278,7 +278,7 @@ def test_resamples_are_areas_of_the_mean_of_images_drawn_again() -> None:
     field.add(images[3:])
     row = field.row(resamples=30, seed=7)
     weights = np.random.default_rng(7).multinomial(5, [0.2] * 5, size=30)
-    squares, areas = Squares(12, 12), []
+    squares, areas = FieldSquares(12, 12), []
     for times in weights:
         again = np.repeat(images.numpy(), times, axis=0).mean(axis=0)
         areas.append(float(squares.holding(squares.rings(again[None])[0], 0.5)[1]))

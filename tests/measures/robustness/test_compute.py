@@ -11,14 +11,14 @@ from torch import nn
 
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
 from vitscope.corruptions import CORRUPTIONS
-from vitscope.corruptions.corrupted import CorruptedImages, build_corrupted
+from vitscope.corruptions.corrupted import CorruptedImages, build_corrupted, corrupted_batches
 from vitscope.corruptions.corrupting import corrupt
 from vitscope.data.split import Split, normalize
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.columns import SCORES
 from vitscope.measures.given import Parts
-from vitscope.measures.robustness.compute import corrupted_batches, measure_robustness
+from vitscope.measures.robustness.compute import measure_robustness
 from vitscope.measures.robustness.measure import ROBUSTNESS_PART
 from vitscope.measures.robustness.scores import (
     alexnet_errors,

@@ -17,8 +17,8 @@ from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.measures.shown import on_subject
 from vitscope.measures.tokens.measure import TokenPcaSettings
-from vitscope.measures.tokens.pca import Basis, Components, measure_token_pca
-from vitscope.measures.tokens.show_pca import colours_of, plot_token_pca
+from vitscope.measures.tokens.pca import Components, PcaBasis, measure_token_pca
+from vitscope.measures.tokens.show_pca import pca_colours_of, plot_token_pca
 from vitscope.networks.finding.capture import capturing
 
 Array = npt.NDArray[Any]
@@ -50,18 +50,18 @@ def by_scikit_learn(tokens: Array, count: int) -> tuple[Array, Array]:
 def test_components_are_those_of_scikit_learn(shape: tuple[int, int]) -> None:
     tokens = np.random.default_rng(1).standard_normal(shape) * np.arange(1, shape[1] + 1) + 5
     components, shares = by_scikit_learn(tokens, 3)
-    found = Basis.of(tokens, 3)
+    found = PcaBasis.of(tokens, 3)
     np.testing.assert_allclose(found.project(tokens), components, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.explained, shares, rtol=0, atol=1e-9)
 
 
 def test_components_that_do_not_exist_are_zero() -> None:
     tokens = np.array([[1.0, 0], [3, 0]])
-    found = Basis.of(tokens, 3)
+    found = PcaBasis.of(tokens, 3)
     np.testing.assert_allclose(found.project(tokens), [[-1, 0, 0], [1, 0, 0]], rtol=0, atol=1e-15)
     np.testing.assert_allclose(found.explained, [1, 0, 0], rtol=0, atol=1e-15)
     same = np.ones((4, 2))
-    assert not Basis.of(same, 3).project(same).any()
+    assert not PcaBasis.of(same, 3).project(same).any()
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -173,7 +173,7 @@ TABLE = pd.DataFrame(
 
 
 def test_colours_reach_from_the_smallest_to_the_largest_value_of_all_images() -> None:
-    one, other = colours_of(TABLE)
+    one, other = pca_colours_of(TABLE)
     np.testing.assert_array_equal(one, [[[0, 0, 1, 1], [0, 0, 0, 0]]])
     np.testing.assert_array_equal(other, [[[1, 1, 0, 1], [0, 0, 0, 0]]])
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.latents import written
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import bootstrap_means
+from vitscope.measures.per_image import bootstrap_image_means
 from vitscope.measures.tokens.measure import (
     FLOOR,
     SINGULAR_VALUES_PART,
@@ -126,7 +126,7 @@ def test_both_spectra_are_those_of_a_decomposition(tmp_path: Path) -> None:
         assert of_tokens["effective_rank"] == pytest.approx(np.mean(ranks), rel=1e-10)
         assert of_tokens["ci_low"] < np.mean(ranks) < of_tokens["ci_high"]
         # They are kept in float32.
-        resampled = bootstrap_means(np.array(ranks)[:, None], 100, 0)[:, 0]
+        resampled = bootstrap_image_means(np.array(ranks)[:, None], 100, 0)[:, 0]
         np.testing.assert_allclose(of_tokens["effective_rank_resampled"], resampled, rtol=1e-6)
         assert of_tokens["vectors"] == maps[0, 0].size
         assert of_tokens["most"] == len(logs)

@@ -14,7 +14,7 @@ from vitscope.image_size import ImageSize, height_and_width
 from vitscope.measures.attending import attention_of, attention_tokens, join_attention_windows
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
-from vitscope.measures.shown import images_shown, name_class, on_subject
+from vitscope.measures.shown import images_shown, name_shown_class, on_subject
 from vitscope.networks.attention.reading import Attention, Weights, attending
 
 SECTION = "analysis.attention_maps"
@@ -31,7 +31,7 @@ def measure_attention_maps(given: OnModel, shows: Given, chosen: Given) -> pd.Da
     for row, picture, image in images_shown(given, **chosen):
         facts = {"model": given.model, "attention": number, "image": row, "picture": picture}
         shown, returned = maps_of(network, maps, image)
-        facts |= name_class(given, returned)
+        facts |= name_shown_class(given, returned)
         mask = given.images.mask(row)
         for each in shown:
             weights, grid = np.asarray(each["weights"]), (each["height"], each["width"])

@@ -80,7 +80,7 @@ from vitscope.measures.measure import (
     images_to_show,
     named,
     only,
-    passes_of,
+    passes_of_measure,
     selection,
     together,
 )
@@ -174,7 +174,7 @@ ATTENTION = Measure(
         ),
     },
     arguments=selection,
-    takes=passes_of(READING),
+    takes=passes_of_measure(READING),
     shares="shards",
     merge=Merge(bootstrap, at_cut_points=True),
     reads_attention=True,
@@ -214,7 +214,7 @@ ATTENTION_LOW_PASS = Measure(
     settings=AttentionLowPassSettings,
     arguments=named(chosen=images_to_show, bootstrap=bootstrap),
     # The cost per image: one pass, and the singular values of its attention.
-    takes=passes_of(10, batch=1),
+    takes=passes_of_measure(10, batch=1),
     reads_attention=True,
 )
 
@@ -301,7 +301,7 @@ ATTENTION_MAPS = Measure(
     },
     settings=AttentionMapsSettings,
     arguments=named(shows=only("block", "query", "queries", "head", "mass"), chosen=images_to_show),
-    takes=passes_of(batch=1),
+    takes=passes_of_measure(batch=1),
     reads_attention=True,
 )
 
@@ -367,6 +367,6 @@ ATTENTION_ROLLOUT = Measure(
     settings=AttentionRolloutSettings,
     arguments=together(only("heads", "discard"), named(chosen=images_to_show)),
     # The cost per image: one pass, and the products of its attention matrices.
-    takes=passes_of(2, batch=1),
+    takes=passes_of_measure(2, batch=1),
     reads_attention=True,
 )

@@ -27,7 +27,7 @@ from vitscope.measures.measure import (
     images_to_classify,
     images_to_show,
     named,
-    passes_of,
+    passes_of_measure,
 )
 from vitscope.networks.finding.cut_points import CUT_POINT
 from vitscope.settings.section import setting
@@ -59,7 +59,7 @@ LESION = Measure(
     },
     settings=LesionSettings,
     arguments=named(chosen=images_to_classify, bootstrap=bootstrap),
-    takes=passes_of(lambda case: 1 + SHARE_OF_LESION * case.cut_points, keeps="units"),
+    takes=passes_of_measure(lambda case: 1 + SHARE_OF_LESION * case.cut_points, keeps="units"),
 )
 
 SKIP_RATIO_TABLE = Table(
@@ -91,7 +91,7 @@ SKIP_RATIO = Measure(
     figures={"skip_ratio": FigureKind(beside=("blocks",), options=Multiples)},
     settings=SkipRatioSettings,
     arguments=named(chosen=images_to_show, bootstrap=bootstrap),
-    takes=passes_of(),
+    takes=passes_of_measure(),
     about_features=True,
     by_label=False,
 )

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from vitscope.errors import wrong
 from vitscope.files.tables import Table
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, refuse_fewer
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, refuse_few_measured_images
 from vitscope.settings.section import setting
 
 # An unbiased HSIC divides by the number of images minus three.
@@ -77,7 +77,7 @@ def batch_size(case: Case) -> Given:
 
 def refuse_cka_batches(case: Case) -> None:
     """Refuse batches that shards would split, and batches of too few images."""
-    refuse_fewer(case, LEAST_BATCH)
+    refuse_few_measured_images(case, LEAST_BATCH)
     study, shard_size = case.study, case.study.analysis.shard_size
     if study.shards(case.model) > 1 and shard_size % batch_size(case)["batch_size"]:
         allowed = f"a divisor of analysis.shard_size, which is {shard_size}."

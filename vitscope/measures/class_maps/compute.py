@@ -18,12 +18,11 @@ from vitscope.measures.attention.compute import Rollout
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread
-from vitscope.measures.shown import images_shown, name_class
-from vitscope.measures.tokens.pca import named_point
+from vitscope.measures.shown import images_shown, name_shown_class
 from vitscope.networks.attention.finding import find_attention, list_attention_doubts
 from vitscope.networks.attention.reading import Attention, Weights, attending
 from vitscope.networks.finding.capture import reading
-from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.finding.cut_points import CutPoint, named_cut_point
 from vitscope.networks.finding.operations import Args, Kwargs, OperationMode
 from vitscope.networks.running.predictions import decide_among
 
@@ -109,7 +108,7 @@ class Explainer:
         self._network = given.network.eval().to(given.device).requires_grad_(False)
         self._point = None
         if cut_point is not None:
-            self._point = named_point("class_maps", given.model, given.cut_points, cut_point)
+            self._point = named_cut_point("class_maps", given.model, given.cut_points, cut_point)
         self._outputs = given.images.outputs
         classes = len(self._outputs) if self._outputs else given.settings["classes"]
         if of_class is not None and of_class >= classes:
@@ -242,7 +241,7 @@ def measure_class_maps(given: OnModel, explained: Given, chosen: Given) -> pd.Da
     for row, picture, image in images_shown(given, **chosen):
         logits, number, maps = explainer.explain(image)
         facts = {"model": given.model, "image": row, "picture": picture}
-        facts |= name_class(given, logits, number)
+        facts |= name_shown_class(given, logits, number)
         for method, of, values in maps:
             height, width = values.shape
             shape = {"method": method, "of": of, "height": height, "width": width}

@@ -50,7 +50,7 @@ from vitscope.measures.measure import (
     images_to_show,
     named,
     only,
-    passes_of,
+    passes_of_measure,
 )
 from vitscope.settings.section import setting
 
@@ -104,7 +104,7 @@ CLASS_MAPS = Measure(
     figures={"class_maps": FigureKind()},
     settings=ClassMapsSettings,
     arguments=named(explained=class_map_settings, chosen=images_to_show),
-    takes=passes_of(PASSES, batch=1, keeps="gradient"),
+    takes=passes_of_measure(PASSES, batch=1, keeps="gradient"),
     by_label=False,
 )
 
@@ -162,6 +162,6 @@ FAITHFULNESS = Measure(
         changed=only("steps", "blur", "seed"),
         bootstrap=bootstrap,
     ),
-    takes=passes_of(count_views),
+    takes=passes_of_measure(count_views),
     by_label=False,
 )

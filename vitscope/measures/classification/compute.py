@@ -10,8 +10,8 @@ from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnPredictions
-from vitscope.measures.per_image import bootstrap_means, ratio
-from vitscope.measures.scores import calibration, reliability, scores_of
+from vitscope.measures.per_image import bootstrap_image_means, ratio
+from vitscope.measures.scores import calibration_scores, scores_by_confidence, scores_of
 from vitscope.package_data import PUBLISHED_POINTS
 
 PEOPLE = "people"
@@ -57,12 +57,12 @@ def measure_classification(
     given: OnPredictions, classes: int, resamples: int, seed: int
 ) -> pd.DataFrame:
     scores = scores_of(given.predictions, classes)
-    scores |= calibration(given.predictions, resamples, seed)
+    scores |= calibration_scores(given.predictions, resamples, seed)
     return pd.DataFrame([{"model": given.model, "images": len(given.predictions)} | scores])
 
 
 def measure_reliability(given: OnPredictions) -> pd.DataFrame:
-    return reliability(given.predictions).assign(model=given.model)
+    return scores_by_confidence(given.predictions).assign(model=given.model)
 
 
 ALL = "all"
@@ -135,7 +135,7 @@ def _classification_shape_bias(found: Array, resamples: int, seed: int) -> dict[
     }
     if len(found) == 1 or not found.any():
         return bias | {"ci_low": np.nan, "ci_high": np.nan, f"shape_bias{RESAMPLED}": None}
-    biases = shape_share(bootstrap_means(found.astype(np.float64), resamples, seed))
+    biases = shape_share(bootstrap_image_means(found.astype(np.float64), resamples, seed))
     low, high = np.nanpercentile(biases, TAILS)
     if low == high:
         low, high = share_interval(int(found[:, 0].sum()), int(found.sum()))
@@ -160,7 +160,9 @@ def classification_consistency(
     values = np.column_stack([says_shape, people.T, (people & says_shape).T]).astype(np.float64)
     rows = []
     for name, chosen in _images_by_shape(shape, classes):
-        resampled = _mean_classification_kappa(bootstrap_means(values[chosen], resamples, seed))
+        resampled = _mean_classification_kappa(
+            bootstrap_image_means(values[chosen], resamples, seed)
+        )
         known = len(chosen) > 1 and np.isfinite(resampled).any()
         ends = np.nanpercentile(resampled, TAILS) if known else (np.nan, np.nan)
         kappa = _mean_classification_kappa(values[chosen].mean(axis=0, keepdims=True))[0]

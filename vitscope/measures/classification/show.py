@@ -57,7 +57,7 @@ from vitscope.measures.classification.compute import (
     letters_of,
     shape_share,
 )
-from vitscope.measures.per_image import bootstrap_means
+from vitscope.measures.per_image import bootstrap_image_means
 
 # Distances in units of the distance between two models.
 _BELOW = 0.3  # from measured points down to published ones
@@ -407,7 +407,7 @@ def _published_classifications(points: pd.DataFrame) -> pd.DataFrame:
     # Average over observers first: all see the same images, so each resample has the same images
     # for all of them.
     by_image = np.stack([(letters == cue).mean(axis=0) for cue in "st"], axis=1)
-    resampled = shape_share(bootstrap_means(by_image, RESAMPLES, 0))
+    resampled = shape_share(bootstrap_image_means(by_image, RESAMPLES, 0))
     value = count_classifications_by_cue(letters)["shape_bias"].iloc[0]
     return pd.DataFrame(
         {"measure": ["shape_bias"], "value": [value], f"value{RESAMPLED}": [resampled]}

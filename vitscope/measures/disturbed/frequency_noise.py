@@ -13,11 +13,11 @@ import pandas as pd
 
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
+from vitscope.measures.disturbed.classify import Disturb, classify_disturbed
 from vitscope.measures.disturbed.measure import noise_ring_sides
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import accuracy_changes
-from vitscope.measures.scores import Disturb, classify_disturbed
 
 if TYPE_CHECKING:
     from torch import Tensor

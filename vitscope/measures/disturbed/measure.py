@@ -49,7 +49,7 @@ from vitscope.measures.measure import (
     images_to_classify,
     named,
     only,
-    passes_of,
+    passes_of_measure,
 )
 from vitscope.settings.section import setting
 
@@ -148,7 +148,7 @@ FREQUENCY_NOISE = Measure(
         noise=only("frequencies", "width", "eps", "seeds"),
         bootstrap=bootstrap,
     ),
-    takes=passes_of(count_noises),
+    takes=passes_of_measure(count_noises),
     refuse=refuse_frequencies,
 )
 
@@ -269,6 +269,6 @@ OCCLUSION = Measure(
         drawn=only("draws", "seed"),
         bootstrap=bootstrap,
     ),
-    takes=passes_of(count_changes),
+    takes=passes_of_measure(count_changes),
     refuse=refuse_grids,
 )

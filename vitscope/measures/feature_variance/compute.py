@@ -6,7 +6,7 @@ import pandas as pd
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import part_of, part_of_tokens, spread_of
+from vitscope.measures.per_image import measure_per_image, part_of, spread_of
 from vitscope.measures.slices import measure_slices
 
 
@@ -26,7 +26,7 @@ def spatial_variance(maps: Any) -> Any:
 
 
 def measure_feature_variance(given: OnLatents) -> pd.DataFrame:
-    return part_of_tokens(given, spatial_variance, "variance", on_gpu=True)
+    return measure_per_image(given, spatial_variance, "variance", on_gpu=True)
 
 
 def variance_and_means(maps: Array) -> Array:

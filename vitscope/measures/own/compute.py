@@ -1,4 +1,4 @@
-"""Measure with a user's own functions, and read the claims of the file."""
+"""Measure with a user's own functions, and read the claims of the user's file."""
 
 from collections.abc import Callable, Mapping
 from inspect import signature
@@ -19,25 +19,27 @@ from vitscope.networks.building.own_code import OwnCode, find_code, running_user
 
 
 def measure(given: Any, file: str, module: str, code: str, keywords: Given) -> pd.DataFrame:
-    """Call `measure` of a file.
+    """Call the function `measure` of a user's file.
 
     `code` is the digest of the code that runs: an argument only so that the job depends on it.
     """
     with running_user_code(find_code(file, module), "measure") as own:
         if isinstance(given, OnLatents):
-            return measure_maps(own.measure, given.latents, given.first_image, keywords)
-        return _check_table(own.measure(given, **keywords), "measure", own.measure)
+            return call_own_measure(own.measure, given.latents, given.first_image, keywords)
+        return _check_own_table(own.measure(given, **keywords), "measure", own.measure)
 
 
 def merge(
     parts: Parts, file: str, module: str, code: str, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Call `merge` of a file with the parts and the settings of the bootstrap."""
+    """Call the function `merge` of a user's file with the parts and the bootstrap settings."""
     with running_user_code(find_code(file, module), "merge") as own:
-        return _check_table(own.merge(parts, resamples=resamples, seed=seed), "merge", own.merge)
+        return _check_own_table(
+            own.merge(parts, resamples=resamples, seed=seed), "merge", own.merge
+        )
 
 
-def _check_table(table: Any, name: str, function: Callable[..., Any]) -> pd.DataFrame:
+def _check_own_table(table: Any, name: str, function: Callable[..., Any]) -> pd.DataFrame:
     if not isinstance(table, pd.DataFrame):
         raise VitscopeError(
             f"{file_and_line_of(function)}: {name} returned a {type(table).__name__}, allowed: a "
@@ -46,12 +48,12 @@ def _check_table(table: Any, name: str, function: Callable[..., Any]) -> pd.Data
     return table
 
 
-def measure_maps(
+def call_own_measure(
     function: Callable[..., Any], latents: Latents, first_image: int, keywords: Given
 ) -> pd.DataFrame:
-    """Call a user's function with the maps of each cut point; return its value for every image."""
+    """Call a user's function with the maps of each cut point; return a part with its values."""
     values = [
-        values_of_maps(function, read_maps(latents, name), name, first_image, keywords)
+        call_own_function(function, read_maps(latents, name), name, first_image, keywords)
         for name in latents.names
     ]
     return part_of(values, first_image, "value")
@@ -64,7 +66,7 @@ def read_maps(latents: Latents, name: str) -> Array:
     return np.array(as_float(maps, latents.dtype(name)))
 
 
-def values_of_maps(
+def call_own_function(
     function: Callable[..., Any], maps: Array, name: str, first_image: int, keywords: Given
 ) -> Array:
     """Call a user's function with the maps of a cut point; require one number for each image."""
@@ -109,7 +111,7 @@ def file_and_line_of(function: Callable[..., Any]) -> str:
 
 
 def read_claims(runs: Mapping[str, str], table: str) -> Evidence:
-    """Run a file, and return its `CLAIMS` as evidence from the table of its measure."""
+    """Run a user's file, and return its `CLAIMS` as evidence from the table of its measure."""
     file = Path(runs["file"])
     with running_user_code(OwnCode(file, runs["module"]), "CLAIMS") as own:
         claims = tuple(own.CLAIMS)

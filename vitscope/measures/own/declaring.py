@@ -35,7 +35,7 @@ from vitscope.networks.building.own_code import (
 FUNCTION = "measure"
 # The fields that `MEASURE` may set; others are for measures in vitscope itself.
 FIELDS = ("needs", "reads_attention", "about_features", "seconds_per_gb")
-# The estimate for plans if `MEASURE` has none.
+# The estimate for plans, if `MEASURE` does not set `seconds_per_gb`.
 SECONDS_PER_GB = 2.0
 
 
@@ -49,7 +49,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
     code = locate_user_code({"file": entry["file"]}, folder, where)
     digest = digest_of(code, where)
     keywords = entry.get("keywords", {})
-    defined = _Defined(code, where)
+    defined = _OwnMeasureFile(code, where)
     check_call(code, FUNCTION, keywords, where, f"{where}.file", 1)
     runs = {"file": str(folder / entry["file"]), "module": code.module, "code": digest}
     measure = defined.measure(name)
@@ -79,7 +79,7 @@ def _label_from_name(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-class _Defined:
+class _OwnMeasureFile:
     """Holds the functions and constants that a file defines at its top level, from its source."""
 
     def __init__(self, code: OwnCode, where: str) -> None:

@@ -1,4 +1,4 @@
-"""Draw the figure of a user's own measure: by a function of its file, or its values by depth."""
+"""Draw the figure of a user's own measure: with the `plot` of its file, or else by depth."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -16,7 +16,7 @@ def plot_by_depth(
 
 
 def plot(table: pd.DataFrame, members: Members, *, file: str, module: str, code: str) -> Figure:
-    """Draw a figure with the function `plot` of a file.
+    """Draw a figure with the function `plot` of a user's file.
 
     `code` is the digest of the code that runs: an argument only so that the job depends on it.
     """

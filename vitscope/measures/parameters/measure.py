@@ -4,21 +4,22 @@ The table `patch_filters`: one row per model and filter, and one per principal c
 
 The filters belong to the first layer with weights that images pass through: the patch projection in
 a ViT, the first convolution in other networks. Weights are taken as the layer uses them, for
-example standardized. The principal components are computed from all filters of the layer as
-vectors, about their mean; the sign of a component is chosen so that its largest value is positive.
+example standardized. The principal components are computed from all filters of the layer, as
+vectors, after subtracting the mean filter; the sign of a component is chosen so that the value that
+is largest in absolute value is positive.
 
 `values` are scaled over the whole filter or component: 0 is its lowest value, 1 its highest. The
-frequency of a filter is the mean length of the frequency vector over its Fourier transform,
-weighted by power, in units of pi: 1 at the end of an axis. The mean of each channel counts as
-frequency 0. The frequency is null if all weights are 0.
+frequency of a filter is the mean length of the frequency vectors of its Fourier transform, weighted
+by power, in units of pi: 1 is the end of an axis. The mean of each channel counts as frequency 0.
+The frequency is null if all weights are 0.
 
 The table `position_similarity`: one row per model and position.
 
 The position embedding is what the network adds to its tokens, different for each position and the
 same for all images. It is read as the network uses it, for example after resizing. Tokens without a
 position, such as the class token, are left out. If there are more positions than
-`analysis.position_similarity.positions`, only every `step`-th row and column are compared and have
-rows.
+`analysis.position_similarity.positions`, only every `step`-th row and column are compared and are
+in the table.
 
 A cosine is null if one of the two embeddings is zero.
 

@@ -13,8 +13,8 @@ CHANNELS = (1, 3)
 ROUND_OFF = 1e-6
 
 
-def principal_components(filters: Array) -> tuple[Array, Array]:
-    """Return principal components of filters (N, ...), and their shares of the variance."""
+def patch_filter_components(filters: Array) -> tuple[Array, Array]:
+    """Return the principal components of filters (N, ...), and their shares of the variance."""
     flat = filters.reshape(len(filters), -1)
     _, values, directions = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)
     there = values > ROUND_OFF * max(float(values[0]), np.finfo(np.float64).tiny)
@@ -24,16 +24,19 @@ def principal_components(filters: Array) -> tuple[Array, Array]:
     return components, values**2 / (values**2).sum()
 
 
-def filter_frequencies(filters: Array) -> Array:
-    """Return the mean frequency of each filter of (N, C, H, W), in units of pi; NaN for zeros."""
+def patch_filter_frequencies(filters: Array) -> Array:
+    """Return the mean frequency of each filter (C, H, W), in units of pi; NaN for all zeros."""
     power = (abs(np.fft.fft2(filters)) ** 2).sum(axis=1)
     rows, columns = (2 * np.fft.fftfreq(size) for size in filters.shape[2:])
     weighted = (power * np.hypot(rows[:, None], columns)).sum((1, 2))
     return ratio(weighted, power.sum((1, 2)))
 
 
-def scale_filters(filters: Array) -> tuple[Array, Array, Array]:
-    """Return filters (N, C, H, W) scaled to 0..1 as (N, H, W, C), and their lowest and highest."""
+def scale_patch_filters(filters: Array) -> tuple[Array, Array, Array]:
+    """Scale each filter to 0..1; return (N, H, W, C), and the filters' lowest and highest values.
+
+    `filters` has the shape (N, C, H, W).
+    """
     low, high = (end(filters, axis=(1, 2, 3)) for end in (np.min, np.max))
     span = np.where(high > low, high - low, 1)[:, None, None, None]
     values = (filters - low[:, None, None, None]) / span
@@ -41,7 +44,7 @@ def scale_filters(filters: Array) -> tuple[Array, Array, Array]:
 
 
 def _rows_of_filters(of: str, filters: Array, count: int) -> pd.DataFrame:
-    values, low, high = scale_filters(filters)
+    values, low, high = scale_patch_filters(filters)
     _, channels, height, width = filters.shape
     return pd.DataFrame(
         {
@@ -53,7 +56,7 @@ def _rows_of_filters(of: str, filters: Array, count: int) -> pd.DataFrame:
             "width": width,
             "lowest": low,
             "highest": high,
-            "frequency": filter_frequencies(filters),
+            "frequency": patch_filter_frequencies(filters),
             "share": np.nan,
             "values": [each.ravel() for each in values],
         }
@@ -71,7 +74,7 @@ def measure_patch_filters(given: OnNetwork, filters: int, components: int) -> pd
         )
     if not np.isfinite(weights).all():
         raise VitscopeError(f"{where} are not finite: check the checkpoint.")
-    directions, shares = principal_components(weights)
+    directions, shares = patch_filter_components(weights)
     of_filters = _rows_of_filters("filter", weights[:filters], len(weights))
     of_components = _rows_of_filters("component", directions[:components], len(directions))
     of_components = of_components.assign(share=shares[:components])

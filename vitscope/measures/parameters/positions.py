@@ -12,7 +12,10 @@ from vitscope.networks.attention.found_weights import position_biases, position_
 
 
 def position_similarities(embedding: Array) -> tuple[Array, Array]:
-    """Return dot products and cosines of all pairs of positions of (C, H, W), each as (P, P)."""
+    """Return dot products and cosines, each (P, P), of all pairs of positions.
+
+    `embedding` has the shape (C, H, W), and P = H * W.
+    """
     vectors = embedding.reshape(len(embedding), -1).T
     products: Array = vectors @ vectors.T
     norms = np.sqrt(products.diagonal())
@@ -22,7 +25,7 @@ def position_similarities(embedding: Array) -> tuple[Array, Array]:
 
 
 def neighbouring_positions(height: int, width: int) -> Array:
-    """Return which positions of a grid are neighbours in a row or a column, as (P, P)."""
+    """Return a mask (P, P) of the pairs of positions that are neighbours in a row or a column."""
     row, column = np.divmod(np.arange(height * width), width)
     apart = abs(row[:, None] - row) + abs(column[:, None] - column)
     return np.equal(apart, 1)

@@ -31,8 +31,8 @@ from vitscope.drawing.panels import (
 )
 from vitscope.files.arrays import Array
 
-_TILE_PIXELS = 48  # the least side of a tile
-_GAP_PIXELS = 6  # between two tiles
+_TILE_PIXELS = 48  # the minimum side of a tile
+_GAP_PIXELS = 6  # the gap between two tiles
 _LINE = 0.13  # inches: a line of a panel's title
 _MARGIN = 0.16  # inches: above and below a row of panels
 # The space between two panels, as a share of their width.
@@ -40,7 +40,7 @@ _SPACE = 0.05
 
 
 def filter_pictures(rows: pd.DataFrame) -> Array:
-    """Return filters, rows of the table, as pictures in red, green and blue: (N, H, W, 3)."""
+    """Return the filters in rows of the table as pictures (N, H, W, 3) in red, green and blue."""
     if rows.empty:
         return np.ones((1, 1, 1, 3))
     first = rows.iloc[0]
@@ -49,8 +49,8 @@ def filter_pictures(rows: pd.DataFrame) -> Array:
     return np.broadcast_to(values, (*shape[:3], 3))
 
 
-def tile_pictures(tiles: Array, columns: int) -> Array:
-    """Arrange pictures (N, H, W, 3) on a page with `columns`; each pixel becomes a square."""
+def tile_filter_pictures(tiles: Array, columns: int) -> Array:
+    """Arrange the pictures `tiles` (N, H, W, 3) on a page; each pixel becomes a square."""
     larger = max(1, ceil(_TILE_PIXELS / max(tiles.shape[1:3])))
     tiles = tiles.repeat(larger, axis=1).repeat(larger, axis=2)
     height, width = tiles.shape[1] + _GAP_PIXELS, tiles.shape[2] + _GAP_PIXELS
@@ -74,7 +74,8 @@ def draw_filter_tiles(
     across, width = columns_of(count), width_of(count)
     down = ceil(count / across)
     pages = [
-        tile_pictures(each, _columns_of_tiles(len(each))) for each in map(filter_pictures, filters)
+        tile_filter_pictures(each, _columns_of_tiles(len(each)))
+        for each in map(filter_pictures, filters)
     ]
     highest = [
         max(page.shape[0] / page.shape[1] for page in pages[first : first + across])
@@ -95,7 +96,7 @@ def draw_filter_tiles(
 
 
 def _columns_of_tiles(count: int) -> int:
-    """Return the number of columns that leaves the fewest gaps and is nearest to twice the rows."""
+    """Return the number of columns, about twice that of rows, that leaves the fewest gaps."""
     wanted = (2 * count) ** 0.5
     some = range(ceil(count**0.5), ceil((3 * count) ** 0.5) + 1)
     return min(some, key=lambda columns: (-count % columns, abs(columns - wanted)))
@@ -112,7 +113,7 @@ def plot_patch_filters(table: pd.DataFrame, members: Members) -> Figure:
     return draw_filter_tiles(table, members, "filter", _title_of_filters)
 
 
-def _title_of_components(member: Member, rows: pd.DataFrame) -> str:
+def _title_of_patch_components(member: Member, rows: pd.DataFrame) -> str:
     if rows.empty:
         return f"{member.label}\nfilters that do not differ"
     count, shown = rows["count"].iloc[0], len(rows)
@@ -123,14 +124,14 @@ def _title_of_components(member: Member, rows: pd.DataFrame) -> str:
 
 
 def plot_patch_components(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw one panel per model: the principal components of its filters, the first ones first."""
-    return draw_filter_tiles(table, members, "component", _title_of_components)
+    """Draw one panel per model: the principal components of its filters, in order."""
+    return draw_filter_tiles(table, members, "component", _title_of_patch_components)
 
 
 _LEAST_SIDE, _LEAST_COMPONENTS = 3, 4
 
 
-def _smoothness_of_components(points: Points) -> Found | None:
+def _smoothness_of_patch_components(points: Points) -> Found | None:
     known = points.known("frequency")
     side = known.frame[["height", "width"]].to_numpy().min(initial=_LEAST_SIDE)
     if len(known) < _LEAST_COMPONENTS or side < _LEAST_SIDE:
@@ -151,7 +152,7 @@ CLAIMS_PATCH_COMPONENTS = Evidence(
                 "The value is the rank correlation (Spearman) of the number of a component and "
                 "its mean frequency, over the components that are shown. Filters narrower than "
                 "three pixels have too few frequencies, and no such claim.",
-                _smoothness_of_components,
+                _smoothness_of_patch_components,
             ),
             "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, left) say that the principal "
             "components of the filters of a ViT resemble plausible basis functions of patches, "
@@ -161,13 +162,13 @@ CLAIMS_PATCH_COMPONENTS = Evidence(
     lambda rows, _: rows[rows["of"] == "component"].sort_values("number", ignore_index=True),
 )
 
-# At most this many tiles along a side; if there are more positions, evenly spaced ones are drawn.
+# The maximum number of tiles along a side; of more positions, evenly spaced ones are drawn.
 _MOST = 14
-_GAP = 0.12  # between two tiles, as a share of their side
-_MOST_LABELS = 8  # along a side
+_GAP = 0.12  # the gap between two tiles, as a share of their side
+_MOST_LABELS = 8  # the maximum number of labels along a side
 _BAR_OF_ALL = 1.15  # inches: the width of a colour bar for all panels
 _BAR_AND_LABELS = 0.95  # inches: the width of a colour bar and the labels of one panel
-_TITLE_HEIGHT = 0.25  # inches: titles and labels
+_TITLE_HEIGHT = 0.25  # inches: the height of titles and labels
 
 
 def positions_with_tiles(size: int) -> Array:
@@ -175,7 +176,7 @@ def positions_with_tiles(size: int) -> Array:
     return np.linspace(0, size - 1, min(size, _MOST)).round().astype(int)
 
 
-def _draw_similarity(axes: Axes, points: pd.DataFrame) -> None:
+def _draw_position_similarity(axes: Axes, points: pd.DataFrame) -> None:
     height, width = (int(points[name].iloc[0]) for name in ("height", "width"))
     cosines = np.stack([np.asarray(each, np.float64) for each in points["cosines"]])
     tiles = cosines.reshape(height, width, height, width)
@@ -198,7 +199,7 @@ def plot_position_similarity(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a panel per model, with a tile for each position: its cosine with all others."""
     panels = make_square_panels(len(members), _BAR_OF_ALL, _TITLE_HEIGHT)
     for panel in panels.of_models(members, table, ["row", "column"]):
-        _draw_similarity(panel.axes, panel.rows)
+        _draw_position_similarity(panel.axes, panel.rows)
     colors = ScalarMappable(Normalize(-1, 1), POSITION_COLORS)
     color_bar(panels.axes, colors, "Cosine similarity")
     return panels.finish("Column of the position", "Row of the position")
@@ -221,16 +222,19 @@ def plot_position_products(table: pd.DataFrame, members: Members) -> Figure:
 
 
 _TILE = 0.5  # inches: the largest side of a tile
-_BAR_WIDTH = 1.3  # inches: a colour bar with its labels, and the labels of the panel
+_BAR_WIDTH = 1.3  # inches: the width of a colour bar with its labels, and of the panel's labels
 _TEXT_HEIGHT = 0.55  # inches: title and labels of a panel
 _BAR = 0.1  # inches: the width of a colour bar
-_LEAST_BAR = 0.4  # inches: the least height of a colour bar
+_LEAST_BAR = 0.4  # inches: the minimum height of a colour bar
 _BETWEEN = 0.25  # the gap between two layers, as a share of a tile's side
-_FILLED = 0.75  # the least share of a panel that tiles fill
+_FILLED = 0.75  # the minimum share of a panel that tiles fill
 
 
 class _Places:
-    """Positions of a model's tiles, in tiles: layers across, heads down, in columns if many."""
+    """The places of a model's tiles, in units of tiles: layers across, and heads down.
+
+    If a layer has many heads, they fill several columns.
+    """
 
     def __init__(self, rows: pd.DataFrame) -> None:
         # Where all heads share a bias, count one head, 0.
@@ -238,7 +242,7 @@ class _Places:
         of_layers = 1 + rows.assign(head=self.heads).groupby("layer")["head"].max().to_numpy()
         columns = {down: -(-of_layers // down) for down in {*of_layers.tolist()}}
         filled = {d: of_layers.sum() / (d * each.sum()) for d, each in columns.items()}
-        # Take the tallest panel that tiles still fill: later stages may have many more heads.
+        # Take the tallest panel that tiles fill well enough: later stages may have many more heads.
         enough = min(_FILLED, max(filled.values()))
         self.down = max(down for down, share in filled.items() if share >= enough)
         self.columns = columns[self.down]

@@ -1,6 +1,6 @@
-"""Read the vectors that are probed while the network runs, without keeping its feature maps.
+"""Run the network and read the vectors to probe, without keeping feature maps.
 
-The latents on disk lack prefix tokens, labels and pixels, so that one pass reads everything anew.
+The latents on disk lack prefix tokens, labels and pixels, so a pass of its own reads everything.
 """
 
 from typing import Any
@@ -19,23 +19,25 @@ from vitscope.measures.measure import Given
 from vitscope.measures.probe.measure import MEAN, PREFIX, TOKEN
 from vitscope.networks.finding.capture import reading
 
-# The pixels of a cell are averaged to at most 4 x 4 means.
+# The pixels of a cell are averaged to at most `DETAIL` x `DETAIL` means.
 DETAIL = 4
 _NO_PIXELS = np.empty(0, np.float32)
 
 
-def draw_places(first: int, images: int, tokens: int) -> Array:
-    """Draw places of tokens, 0 to 1, for images from the index `first`: (images, tokens, 2).
+def draw_probed_places(first: int, images: int, tokens: int) -> Array:
+    """Draw places of tokens (images, tokens, 2), from 0 to 1, for images from index `first` on.
 
     The places of an image depend only on its index.
     """
     return np.random.default_rng(0).random((first + images, tokens, 2))[first:]
 
 
-def pixels_of_cells(images: Tensor, grid: tuple[int, int], rows: Tensor, columns: Tensor) -> Tensor:
-    """Return means of pixels, (N, T, colours * means), in cells of a grid over images.
+def pixels_of_probed_cells(
+    images: Tensor, grid: tuple[int, int], rows: Tensor, columns: Tensor
+) -> Tensor:
+    """Return means (N, T, colours * means) of the pixels in some cells of a grid over images.
 
-    `rows` and `columns`, (N, T), are the indices of the cells.
+    `rows` and `columns` (N, T) are the indices of the cells.
     """
     (height, width), size = grid, images.shape[2:]
     down, across = (max(1, min(DETAIL, n // m)) for n, m in zip(size, grid, strict=True))
@@ -45,7 +47,7 @@ def pixels_of_cells(images: Tensor, grid: tuple[int, int], rows: Tensor, columns
     return split[each, :, rows, :, columns, :].flatten(2)
 
 
-class _Vectors:
+class _ProbedVectors:
     def __init__(self, given: OnModel, known: pd.DataFrame, places: Array) -> None:
         self._points, self._known = given.cut_points, known
         self._places = torch.from_numpy(places).to(given.device)
@@ -57,7 +59,7 @@ class _Vectors:
         self._first, self._batch = self._first + len(self._batch), batch
 
     def read(self, index: int, tensor: Tensor) -> None:
-        """Add the mean, prefix token and drawn tokens at a cut point.
+        """Add the mean, the prefix token and the drawn tokens of each image at a cut point.
 
         Refuse a feature map that is not finite.
         """
@@ -84,7 +86,7 @@ class _Vectors:
         norms = maps.norm(dim=1)
         medians = norms.flatten(1).quantile(0.5, dim=1).clamp_min(torch.finfo(norms.dtype).tiny)
         norms = norms[each, rows, columns] / medians[:, None]
-        pixels = pixels_of_cells(self._batch, (grid[0], grid[1]), rows, columns)
+        pixels = pixels_of_probed_cells(self._batch, (grid[0], grid[1]), rows, columns)
         vectors = maps[each, :, rows, columns]
         for token in range(places.shape[1]):
             found: dict[str, Any] = {
@@ -117,7 +119,9 @@ def measure_probe(given: OnModel, shard: int, selection: Given, tokens: int) -> 
         "label": labels_of(given.images, rows),
         "predicted": np.full(len(rows), -1),
     }
-    vectors = _Vectors(given, pd.DataFrame(known), draw_places(first, len(rows), tokens))
+    vectors = _ProbedVectors(
+        given, pd.DataFrame(known), draw_probed_places(first, len(rows), tokens)
+    )
     predicted = []
     with reading(network, given.cut_points, vectors.read), torch.inference_mode():
         for batch in given.batches(rows):

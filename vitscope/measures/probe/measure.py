@@ -5,9 +5,9 @@ The table `probe`: how well classes are read from vectors at each cut point.
 The table has a row for each model, cut point, vector (`of`) and way to read it (`by`). The vectors
 of an image are the mean of its tokens; its first prefix token, which in most networks is the class
 token; and one token at a place that was drawn for the image. A network without prefix tokens has no
-rows for these.
+rows for them.
 
-Images are dealt to five folds at random, by their index, so that shards make no difference. Each
+Images are assigned to five folds at random, by index, so that folds do not depend on shards. Each
 fold is classified by a probe that was fitted on the other four, so that no probe reads an image
 that it was fitted on. `linear` is ridge regression on classes as zeros and ones, with an intercept,
 and with channels scaled to unit variance. For each fold, the penalty is chosen by the accuracy on
@@ -28,11 +28,12 @@ the cell has fewer pixels. Both are read by ridge regression like the classes in
 folds of images, with the penalty chosen by the squared error. Tokens are first scaled to the same
 norm, so that the length of outliers alone causes no errors.
 
-`r2` is the share of the squared deviations that is read: 1 minus the squared errors over the
-squared distances to the mean of the images that the probe was fitted on. It is 0 where nothing is
-read, and below 0 where a probe misleads; it is null for the position in a map of one. An outlier is
-a token whose norm is more than `token_norms.threshold` times the median of its image. If fewer than
-ten images have an outlier among the drawn tokens, columns about outliers are null.
+`r2` is the share of the squared deviations that is read: 1 minus the sum of squared errors divided
+by the sum of squared distances from the mean target of the images that the probe was fitted on. It
+is 0 where nothing is read, and below 0 where a probe misleads; for the position, it is null in maps
+with a single position. An outlier is a token whose norm is more than `token_norms.threshold` times
+the median norm of its image. If fewer than ten images have an outlier among the drawn tokens,
+columns about outliers are null.
 """
 
 from dataclasses import dataclass
@@ -49,8 +50,8 @@ from vitscope.measures.measure import (
     Multiples,
     bootstrap,
     only,
-    passes_of,
-    refuse_fewer,
+    passes_of_measure,
+    refuse_few_measured_images,
     selection,
     together,
 )
@@ -110,8 +111,8 @@ class ProbeSettings:
     neighbours: int = setting(20, "Nearest vectors that vote for a class.", minimum=1)
 
 
-def refuse_few_images(case: Case) -> None:
-    refuse_fewer(case, FOLDS)
+def refuse_unfit_for_probe(case: Case) -> None:
+    refuse_few_measured_images(case, FOLDS)
     study, model = case.study, case.model
     if study.dataset_of(model).classes is None:
         raise VitscopeError(
@@ -128,12 +129,12 @@ PROBE = Measure(
     figures={"probe": FigureKind()},
     settings=ProbeSettings,
     arguments=together(selection, only("tokens")),
-    takes=passes_of(1),
+    takes=passes_of_measure(1),
     shares="shards",
     merge=Merge(together(only("neighbours"), bootstrap), at_cut_points=True),
     about_features=True,
     needs_labels=True,
-    refuse=refuse_few_images,
+    refuse=refuse_unfit_for_probe,
 )
 
 PROBE_TOKENS_TABLE = Table(
@@ -167,5 +168,5 @@ PROBE_TOKENS = Measure(
         },
         at_cut_points=True,
     ),
-    refuse=partial(refuse_fewer, least=FOLDS),
+    refuse=partial(refuse_few_measured_images, least=FOLDS),
 )

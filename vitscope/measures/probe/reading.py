@@ -1,7 +1,7 @@
-"""Read targets from vectors: ridge regression in closed form, and votes of neighbours, by folds.
+"""Predict targets from vectors by folds: ridge regression in closed form, and votes of neighbours.
 
 Ridge regression needs only the moments of vectors and targets. They are computed once for each
-fold; the moments of several folds together are the sum of theirs.
+fold, and added to get the moments of several folds together.
 """
 
 import warnings
@@ -20,7 +20,7 @@ from vitscope.claims.intervals import KEPT, RESAMPLED, TAILS
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import Parts
-from vitscope.measures.per_image import bootstrap_means, ratio, spread
+from vitscope.measures.per_image import bootstrap_image_means, ratio, spread
 from vitscope.measures.probe.measure import (
     FOLDS,
     LINEAR,
@@ -36,7 +36,7 @@ Numbers = npt.NDArray[np.int64]
 
 # Penalties to choose from; each is added to the variance of every channel, which is 1.
 PENALTIES = tuple(10.0**power for power in range(-6, 3))
-# A variance of at most this times the square of the channel's mean is rounding.
+# A channel's variance is rounding error if it is at most this times the square of its mean.
 ALIKE = float(np.finfo(np.float32).eps) ** 2
 # The weight of a vote is exp(cosine / TEMPERATURE).
 TEMPERATURE = 0.07
@@ -51,10 +51,13 @@ def folds_of(images: int) -> Numbers:
     return np.random.default_rng(0).permutation(images) % FOLDS
 
 
-def vectors_by_cut_point(
+def probed_vectors_by_cut_point(
     tables: Iterable[pd.DataFrame], of: Iterable[str]
 ) -> Iterator[pd.DataFrame]:
-    """Yield for each cut point the rows of all parts with vectors in `of`, in order of images."""
+    """Yield, for each cut point, the rows of all parts for the kinds of vectors in `of`.
+
+    Rows are sorted by kind, token and image.
+    """
     wanted = [*of]
     with TemporaryDirectory(prefix="vitscope-") as folder:
         files: dict[int, list[Path]] = {}
@@ -72,8 +75,8 @@ def vectors_by_cut_point(
 class Moments:
     """Holds the count of vectors, the means of vectors and targets, and sums of centred products.
 
-    The sum of the moments of two groups is that of both together. Products are of differences from
-    the means, so that few digits are lost.
+    The sum of the moments of two groups is the moments of both groups together. Products are of
+    differences from the means, so that few digits are lost.
     """
 
     count: int
@@ -127,9 +130,10 @@ class Ridge:
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """Holds predictions for each vector, and the penalty of each fold.
+    """Holds the predictions for each vector (`read`), and the penalty of each fold.
 
-    `unseen` holds, for each vector, the mean of the targets that its probe was fitted on.
+    `unseen` holds, for each vector, the mean of the targets of the other folds, which the probe
+    was fitted on.
     """
 
     read: Array
@@ -140,9 +144,9 @@ class Read:
 def read_linearly(
     vectors: Array, targets: Array, folds: Numbers, score: Callable[[Array, Array], float]
 ) -> Read:
-    """Predict targets (N, K) from vectors (N, C); for each fold, fit on the others.
+    """Predict targets (N, K) from vectors (N, C); for each fold, fit on the other folds.
 
-    The penalty of a fold is the one with the highest score on the next fold, fitted without both
+    The penalty for a fold is the one that scores highest on the next fold, after a fit without both
     folds; the largest wins a tie.
     """
     rows = [np.flatnonzero(folds == fold) for fold in range(FOLDS)]
@@ -168,8 +172,8 @@ def scale_to_unit_length(vectors: Array) -> Array:
     return vectors / np.where(norms == 0, 1, norms)
 
 
-def votes_of_neighbours(vectors: Array, targets: Array, folds: Numbers, neighbours: int) -> Array:
-    """Return the votes of the nearest vectors of other folds, by cosine: (N, K)."""
+def read_by_neighbours(vectors: Array, targets: Array, folds: Numbers, neighbours: int) -> Array:
+    """Return the votes (N, K) of the nearest vectors, by cosine, in the other folds."""
     scaled = scale_to_unit_length(vectors)
     votes = np.empty(targets.shape)
     for fold in range(FOLDS):
@@ -196,10 +200,10 @@ def accuracy(found: Array, targets: Array) -> float:
 
 def merge_probe(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.DataFrame:
     found, right = [], []
-    for rows in vectors_by_cut_point(parts.tables, (MEAN, PREFIX, TOKEN)):
-        # Keep only the first drawn token, so that each kind of vector has one for each image.
+    for rows in probed_vectors_by_cut_point(parts.tables, (MEAN, PREFIX, TOKEN)):
+        # Keep only the first drawn token, so that there is one vector of each kind for each image.
         for of, vectors in rows[rows["token"] == 0].groupby("of"):
-            for known, each in _probe_classes(vectors, neighbours):
+            for known, each in _read_classes(vectors, neighbours):
                 found.append({"index": rows["index"].iloc[0], "of": of, **known})
                 right.append(each)
     images = np.stack(right, axis=1).astype(np.float64)
@@ -211,8 +215,8 @@ def merge_probe(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.
     return parts.cut_points.merge(table, on="index", validate="one_to_many")
 
 
-def _probe_classes(rows: pd.DataFrame, neighbours: int) -> Iterator[tuple[dict[str, Any], Array]]:
-    """Probe classes, first linearly, then by neighbours.
+def _read_classes(rows: pd.DataFrame, neighbours: int) -> Iterator[tuple[dict[str, Any], Array]]:
+    """Read classes from vectors, first linearly, then by neighbours.
 
     Yield columns of the table, and whether each image is classified correctly.
     """
@@ -226,7 +230,7 @@ def _probe_classes(rows: pd.DataFrame, neighbours: int) -> Iterator[tuple[dict[s
     targets, folds = np.eye(len(counts))[numbers], folds_of(len(labels))
     vectors = np.stack(rows["vector"].to_list()).astype(np.float64)
     linear = read_linearly(vectors, targets, folds, accuracy)
-    votes = votes_of_neighbours(vectors, targets, folds, neighbours)
+    votes = read_by_neighbours(vectors, targets, folds, neighbours)
     known = {
         "classes": len(counts),
         "chance": counts.max() / len(labels),
@@ -237,7 +241,7 @@ def _probe_classes(rows: pd.DataFrame, neighbours: int) -> Iterator[tuple[dict[s
         yield {**known, "by": by, "penalty": chosen}, read.argmax(1) == numbers
 
 
-# The least number of images with outliers for which columns about outliers are not null.
+# Columns about outliers are null if fewer images than this have outliers.
 LEAST_IMAGES = 10
 _RESAMPLED_TOKENS = f"difference{RESAMPLED}"
 GROUPS = ALL, OTHERS, OUTLIERS = range(3)
@@ -245,18 +249,18 @@ GROUPS = ALL, OTHERS, OUTLIERS = range(3)
 
 def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
     found, squares = [], []
-    for rows in vectors_by_cut_point(parts.tables, [TOKEN]):
+    for rows in probed_vectors_by_cut_point(parts.tables, [TOKEN]):
         targets = {
             POSITION: rows[["row", "column"]].to_numpy(np.float64),
             PIXELS: np.stack(rows["pixels"].to_list()).astype(np.float64),
         }
         for target, values in targets.items():
-            known, each = _probe_target(rows, values, rows["norm"].to_numpy() > threshold)
+            known, each = _read_target(rows, values, rows["norm"].to_numpy() > threshold)
             found.append({"index": rows["index"].iloc[0], "target": target, **known})
             squares.append(each)
     of_images = np.stack(squares, axis=1)
     images, *shape = of_images.shape
-    resampled = bootstrap_means(of_images.reshape(images, -1), resamples, seed)
+    resampled = bootstrap_image_means(of_images.reshape(images, -1), resamples, seed)
     shares = _columns_of_r2(of_images.mean(0), resampled.reshape(-1, *shape))
     few = (of_images[:, :, OUTLIERS, 1] > 0).sum(0) < LEAST_IMAGES
     for name in ("r2_outliers", "difference", "difference_low", "difference_high"):
@@ -267,16 +271,16 @@ def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int
     return parts.cut_points.merge(table, on="index", validate="one_to_many")
 
 
-def _probe_target(
+def _read_target(
     rows: pd.DataFrame, targets: Array, outlier: Array
 ) -> tuple[dict[str, Any], Array]:
-    """Return columns, and the sums of squared errors and squared deviations, (N, 3, 2).
+    """Return columns of the table, and sums (N, 3, 2) of squared errors and squared deviations.
 
-    The axes of the sums are images, the groups in GROUPS, and errors before deviations.
+    The axes of the sums are images, the groups of tokens in GROUPS, and errors before deviations.
     """
     numbers, image = np.unique(rows["image"], return_inverse=True)
     images = len(numbers)
-    # Scale tokens to one length, as layers do: otherwise errors would grow with their length.
+    # Scale tokens to one length, as normalization layers do: else errors would grow with length.
     vectors = scale_to_unit_length(np.stack(rows["vector"].to_list()))
     found = read_linearly(
         vectors,
@@ -293,9 +297,12 @@ def _probe_target(
 
 
 def _columns_of_r2(squares: Array, resampled: Array) -> dict[str, Array]:
-    """Return the columns of r2, from sums of squares (K, 3, 2) and resamples (R, K, 3, 2)."""
+    """Return the columns about r2 from `squares` (K, 3, 2) and `resampled` (R, K, 3, 2).
+
+    Both hold means over images of what `_read_target` returns; R is the number of resamples.
+    """
     shares, others = (1 - ratio(each[..., 0], each[..., 1]) for each in (squares, resampled))
-    # Without outliers in any resample, NumPy warns that the interval is NaN.
+    # If no resample has outliers, NumPy warns that the interval is NaN.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         low, high = np.percentile(others[..., ALL], TAILS, axis=0)

@@ -38,9 +38,9 @@ plot_probe = Chart(
     bands_of={"of": MEAN},
 )
 
-# The look of curves of outliers, which are few: behind the curves of all tokens.
+# The style of outlier curves: outliers are few, so draw them behind the curves of all tokens.
 _SMALL = FEW | {"zorder": 2.5}
-# The lowest share that is drawn: that of outliers may be far below zero.
+# The lowest share that is drawn: the share of outliers may be far below zero.
 _LOWEST = -0.2
 
 
@@ -122,7 +122,7 @@ CLAIMS_PROBE = Evidence(
 )
 
 
-def _least_difference(points: Points) -> Found | None:
+def _least_probe_difference(points: Points) -> Found | None:
     known = points.known("difference")
     targets = known.frame.groupby("index")["target"].transform("nunique")
     both = known.where(targets == len(_TARGETS))
@@ -148,7 +148,7 @@ CLAIMS_PROBE_TOKENS = Evidence(
                 "is read of other tokens minus the one of outliers, of the position or of the "
                 "pixels, whichever differs less. A model with fewer than ten images with "
                 "outliers among the drawn tokens has no such claim.",
-                _least_difference,
+                _least_probe_difference,
             ),
             "Not in the paper: Darcet et al. 2024 find that neither position nor pixels are "
             "read as well from tokens of high norm as from others.",

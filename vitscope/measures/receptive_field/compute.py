@@ -19,12 +19,18 @@ from vitscope.measures.receptive_field.measure import CLAIMED, SHARES, Settings
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint
 
-# How many cut points are chosen in a network of one stage, from the stem to the last.
+# The number of cut points that are chosen in a network of one stage, from the stem to the last.
 POINTS = 5
 
 
-def choose_cut_points(model: str, points: Sequence[CutPoint], wanted: Sequence[str]) -> list[int]:
-    """Return the indices, in order, of the cut points that match names or patterns."""
+def choose_receptive_field_points(
+    model: str, points: Sequence[CutPoint], wanted: Sequence[str]
+) -> list[int]:
+    """Return the indices, in order, of the cut points that match a name or pattern in `wanted`.
+
+    If `wanted` is empty, choose the last cut point of each stage or, in a network of one stage,
+    evenly spaced ones.
+    """
     if not wanted:
         last = {point.stage: index for index, point in enumerate(points)}
         if len(last) <= 2:
@@ -64,7 +70,7 @@ def central_value(point: CutPoint, tensor: Tensor) -> Tensor:
 def pixel_contributions(
     network: nn.Module, points: Sequence[CutPoint], images: Tensor
 ) -> list[Tensor]:
-    """Return, for each cut point, what each pixel contributes to its central value: (N, H, W).
+    """Return, for each cut point, how much each pixel (N, H, W) contributes to the central value.
 
     The network's values for an image must not depend on other images.
     """
@@ -88,7 +94,7 @@ def _central_values(network: nn.Module, points: Sequence[CutPoint], images: Tens
     found: dict[int, Tensor] = {}
     returned: dict[int, tuple[Tensor, int]] = {}
 
-    def keep_value(index: int, tensor: Tensor) -> None:
+    def keep_central_value(index: int, tensor: Tensor) -> None:
         if points[index].operation is not None:
             # The result enters the autograd graph after the operation: read it after the pass.
             returned[index] = tensor, tensor._version
@@ -97,7 +103,7 @@ def _central_values(network: nn.Module, points: Sequence[CutPoint], images: Tens
         if index == len(points) - 1:
             raise _Reached
 
-    with reading(network, points, keep_value), suppress(_Reached):
+    with reading(network, points, keep_central_value), suppress(_Reached):
         network(images)
     for index, (tensor, version) in returned.items():
         if tensor._version != version:
@@ -110,7 +116,7 @@ def _central_values(network: nn.Module, points: Sequence[CutPoint], images: Tens
     return [found[index] for index in range(len(points))]
 
 
-class Squares:
+class FieldSquares:
     """The squares around the central pixel of an image.
 
     If a side is even, the central pixel is the one after the middle.
@@ -125,14 +131,17 @@ class Squares:
         self._areas = np.bincount(self._ring).cumsum() / self._ring.size
 
     def rings(self, maps: Array) -> Array:
-        """Sum maps (N, H, W) over each ring of pixels, one square less the next smaller: (N, R)."""
+        """Sum maps (N, H, W) over rings of pixels, and return (N, R).
+
+        A ring is a square without the next smaller square.
+        """
         flat = maps.reshape(len(maps), -1)
         return np.stack([np.bincount(self._ring, weights=each) for each in flat])
 
     def holding(self, rings: Array, share: float) -> tuple[Array, Array]:
-        """Return side and area of the smallest square that holds a share of rings (..., R).
+        """Return side and area of the smallest square that holds `share` of the sum of `rings`.
 
-        Both are NaN if all rings are zero.
+        `rings` (..., R) has sums over rings; side and area are NaN if all of them are zero.
         """
         inside = rings.cumsum(axis=-1)
         first = (inside >= share * inside[..., -1:]).argmax(axis=-1)
@@ -148,12 +157,12 @@ class Field:
 
     def __init__(self, point: CutPoint, block: Mapping[Any, Any], image: tuple[int, int]) -> None:
         self._point, self._block = point, block
-        self._squares = Squares(*image)
+        self._squares = FieldSquares(*image)
         self._sum = np.zeros(image)
         self._rings: list[Array] = []
 
     def add(self, contributed: Tensor) -> None:
-        """Add what each pixel of some more images contributes: (N, H, W)."""
+        """Add the contributions (N, H, W) of all pixels of another batch of images."""
         if not bool(contributed.isfinite().all()):
             raise VitscopeError(
                 f"The gradients at the cut point {quoted(self._point.name)} are not finite: check "
@@ -197,7 +206,7 @@ class Field:
 def measure_receptive_field(
     given: OnModel, settings: Settings, seed: int | None, bootstrap: Given
 ) -> pd.DataFrame:
-    which = choose_cut_points(given.model, given.cut_points, settings.cut_points)
+    which = choose_receptive_field_points(given.model, given.cut_points, settings.cut_points)
     points = [given.cut_points[index] for index in which]
     blocks = given.blocks.set_index("index", drop=False).loc[which, [*CUT_POINT]]
     height, width = given.images.shape[1:]

@@ -1,6 +1,6 @@
 """Receptive fields: which pixels the centre of a feature map depends on, and how much.
 
-The table `receptive_field`: one row per model and cut point that is chosen.
+The table `receptive_field`: one row per model and chosen cut point.
 
 The contribution of a pixel to the feature map at a cut point is the gradient of the value at the
 central position, summed over its channels, with respect to that pixel: the absolute value, summed
@@ -27,7 +27,7 @@ from vitscope.measures.measure import (
     Measure,
     bootstrap,
     named,
-    passes_of,
+    passes_of_measure,
     together,
     whole_settings,
 )
@@ -37,7 +37,7 @@ SHARES = (20, 30, 50, 99)  # percent of all contributions
 CLAIMED = 50  # the share that claims are about
 
 
-def _columns_of_share(share: int) -> Columns:
+def _columns_of_field_share(share: int) -> Columns:
     return {
         f"side_{share}": ("int32", f"side of the square with {share} %, in pixels"),
         f"area_{share}": ("float64", "share of the image that it covers"),
@@ -53,7 +53,11 @@ TABLE = Table(
         **AT_CUT_POINT,
         "row": ("int32", "row of the central position in the feature map"),
         "column": ("int32", "column of the central position in the feature map"),
-        **{name: column for share in SHARES for name, column in _columns_of_share(share).items()},
+        **{
+            name: column
+            for share in SHARES
+            for name, column in _columns_of_field_share(share).items()
+        },
         **resampled_column(f"area_{CLAIMED}"),
         "image_width": ("int32", "width of the image"),
         "contributions": ("list of float64", "that of each pixel of the image, row by row"),
@@ -89,6 +93,6 @@ RECEPTIVE_FIELD = Measure(
     arguments=together(
         whole_settings, lambda case: {"seed": case.study.analysis.seed}, named(bootstrap=bootstrap)
     ),
-    takes=passes_of(VIEWS, keeps="gradient"),
+    takes=passes_of_measure(VIEWS, keeps="gradient"),
     about_features=True,
 )

@@ -23,10 +23,10 @@ _LABEL = "log₁₀(1 + G), over its largest"
 _HALF = 50
 _SQUARES = {_HALF: INNER_SQUARE, 99: OUTER_SQUARE}
 _AROUND = 1.35  # inches: the width of the colour bar and the names of models
-_TEXT_HEIGHT = 0.32  # inches: the titles of a map
-_LEGEND_HEIGHT = 0.25  # inches
-_LARGEST = 1.6  # inches: the largest side of a map
-_LEAST = 0.64  # inches: the least side of a map
+_TEXT_HEIGHT = 0.32  # inches: the height of a map's titles
+_LEGEND_HEIGHT = 0.25  # inches: the height of the legend
+_LARGEST = 1.6  # inches: the maximum side of a map
+_LEAST = 0.64  # inches: the minimum side of a map
 
 
 def _draw_contributions(axes: Axes, row: pd.Series) -> None:
@@ -37,7 +37,7 @@ def _draw_contributions(axes: Axes, row: pd.Series) -> None:
     for share, look in _SQUARES.items():
         side = row[f"side_{share}"]
         if pd.notna(side):
-            # The middle of a pixel is at a whole number.
+            # The middle of a pixel has whole numbers as coordinates.
             corner = width // 2 - side / 2, height // 2 - side / 2
             axes.add_patch(Rectangle(corner, side, side, fill=False, **look))
     axes.spines[:].set_visible(False)
@@ -71,7 +71,7 @@ def plot_receptive_field(table: pd.DataFrame, members: Members) -> Figure:
     colors = ScalarMappable(Normalize(0, 1), MAP_COLORS)
     high = min(3, len(grid))
     shape = {"shrink": high / len(grid), "aspect": 10 * high, "pad": 0.02}
-    # The maps of a single network are too low for the label in one line.
+    # The maps of a single network are not high enough for the label in one line.
     label = _LABEL if len(members) > 1 else _LABEL.replace(", ", ",\n")
     color_bar(drawn, colors, label, **shape)
     legend = Legend()
@@ -88,8 +88,8 @@ def plot_receptive_field(table: pd.DataFrame, members: Members) -> Figure:
 EARLY = 0.25
 
 
-def _early_area(points: Points) -> Array | None:
-    """Interpolate the area at the depth EARLY; None if the cut points do not enclose it."""
+def _early_receptive_area(points: Points) -> Array | None:
+    """Interpolate the area at the depth EARLY; None if this depth is outside the cut points."""
     (depth,), areas = points["depth"], points["area_50"]
     if not len(depth) or not depth.min() <= EARLY <= depth.max():
         return None
@@ -121,7 +121,9 @@ CLAIMS_RECEPTIVE_FIELD = Evidence(
                 "quarter of the depth, as a share of the image, interpolated between the "
                 "measured cut points. The value is the area for the first model minus the area "
                 "for the convolutional model.",
-                lambda ours, theirs: difference(_early_area(ours), _early_area(theirs)),
+                lambda ours, theirs: difference(
+                    _early_receptive_area(ours), _early_receptive_area(theirs)
+                ),
             ),
             "Not in the paper: Raghu et al. 2021 find that the lower layers of ViTs have "
             "larger effective receptive fields than the lower layers of ResNets.",

@@ -1,27 +1,13 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
-from torch import Tensor
 
 from vitscope.corruptions import CLEAN
-from vitscope.corruptions.corrupted import CorruptedImages
-from vitscope.data.split import known_labels, normalize
+from vitscope.corruptions.corrupted import corrupted_batches
+from vitscope.data.split import known_labels
 from vitscope.measures.given import OnModel
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.predictions import predict, warn_about_labels
-
-
-def corrupted_batches(
-    corrupted: CorruptedImages,
-    severity: int,
-    batch_size: int,
-    mean: Sequence[float],
-    std: Sequence[float],
-) -> Iterator[Tensor]:
-    """Yield the images with a corruption of one severity, normalized and in batches."""
-    images = corrupted.images(severity)
-    for first in range(0, len(images), batch_size):
-        yield normalize(images[first : first + batch_size], mean, std)
 
 
 def measure_robustness(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataFrame:

@@ -17,7 +17,7 @@ with all its corruptions and severities.
 The mean corruption error of ImageNet-C (mCE; Hendrycks & Dietterich, 2019) divides each error by
 that of an AlexNet: it is `alexnet_ratio` in the row `mean`. The errors of AlexNet are those that
 the authors publish for CIFAR-10-C, CIFAR-100-C and ImageNet-C. These are means over all five
-severities, so that the columns are null if fewer severities are measured, and for other data.
+severities, so that the columns are null if fewer severities are measured, and for other data sets.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from vitscope.measures.measure import (
     Measure,
     Merge,
     bootstrap,
-    passes_of,
+    passes_of_measure,
     together,
 )
 from vitscope.settings.section import setting
@@ -93,7 +93,7 @@ class RobustnessSettings:
     )
 
 
-def choose_corruptions(case: Case) -> Given:
+def choose_robustness_corruptions(case: Case) -> Given:
     """Return the corruptions that a part measures, and whether it measures clean images too.
 
     Only the first part measures clean images.
@@ -103,7 +103,10 @@ def choose_corruptions(case: Case) -> Given:
 
 
 def count_views(case: Case) -> int:
-    """Count the views of each image in a part: one per corruption and severity; the clean one."""
+    """Count the views of each image in a part: one per corruption and severity, and a clean one.
+
+    Only the first part has the clean one.
+    """
     return len(case.steps) * len(case.settings.severities) + (case.part == 0)
 
 
@@ -114,8 +117,8 @@ ROBUSTNESS = Measure(
     question="How networks classify",
     figures={"robustness": FigureKind(beside=("corruption_error",))},
     settings=RobustnessSettings,
-    arguments=choose_corruptions,
-    takes=passes_of(count_views),
+    arguments=choose_robustness_corruptions,
+    takes=passes_of_measure(count_views),
     shares=("corruptions", "corruptions_per_job"),
     reads=("corrupted",),
 )

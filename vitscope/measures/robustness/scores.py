@@ -14,7 +14,7 @@ def merge_robustness(parts: Parts) -> pd.DataFrame:
 
 
 def alexnet_errors(data: str) -> pd.Series:
-    """Return the published errors of AlexNet on a data set, by corruption, mean over severities."""
+    """Return AlexNet's published errors on a data set, by corruption, averaged over severities."""
     errors = pd.read_csv(ALEXNET_ERRORS)
     return errors[errors["data"] == data].set_index("corruption")["error"]
 
@@ -27,7 +27,7 @@ def merge_corruption_error(
     `alexnet` is the data set whose AlexNet errors are the divisors; None if none are published.
     """
     views = pd.concat(parts.tables, ignore_index=True)
-    # For each corruption (row) and image (column), the share of severities at which it is wrong.
+    # For each corruption (row) and image (column), the share of severities with a wrong class.
     by_view = pd.DataFrame(1.0 - np.stack([*views["right"]]))
     wrong = by_view.groupby(views["corruption"].to_numpy(), sort=False).mean()
     wrong.loc[MEAN] = wrong.drop(CLEAN).mean()

@@ -33,15 +33,15 @@ _ROW_HEIGHT = 0.2
 _REST_HEIGHT = 0.75  # labels and ticks of the panel of errors
 _LEAST_HEIGHT = 3.0
 _LEAST_WIDTH = 2.5
-# The height of the panel of robustness against accuracy, as a multiple of that of curves.
+# The height of the robustness-against-accuracy panel, relative to a panel of curves.
 _TALLER = 1.25
 _ENDS = ["ci_low", "error", "ci_high"]
-# The share of a row's height that the points of all models take.
+# The share of a row's height over which the points of the models are spread.
 _APART = 0.7
 
 
-def _errors_in_percent(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return errors and intervals in percent: a row for clean images, the mean, each corruption."""
+def _corruption_errors_in_percent(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return errors and intervals in percent, by row: clean images, the mean, each corruption."""
     errors = rows.set_index("corruption")
     clean = rows["clean_error"].iloc[0]
     low, high = known_share_interval(clean, int(rows["images"].iloc[0]))
@@ -50,7 +50,9 @@ def _errors_in_percent(rows: pd.DataFrame) -> pd.DataFrame:
     return 100 * errors.loc[[CLEAN, MEAN, *present], _ENDS].astype(float)
 
 
-def _draw_errors(axes: Axes, errors: Sequence[pd.DataFrame], looks: Sequence[Look]) -> None:
+def _draw_corruption_errors(
+    axes: Axes, errors: Sequence[pd.DataFrame], looks: Sequence[Look]
+) -> None:
     names = errors[0].index
     rows = np.arange(len(names))
     for nth, (of_model, look) in enumerate(zip(errors, looks, strict=True)):
@@ -113,7 +115,7 @@ def plot_robustness(
     """Draw the scores of all models by severity (left) and their errors by corruption (right)."""
     looks = looks_of(members)
     of_models = [rows_of(corruption_error, m.model) for m in members]
-    errors = [*map(_errors_in_percent, of_models)]
+    errors = [*map(_corruption_errors_in_percent, of_models)]
     panels = _robustness_panels(len(errors[0]))
     *scores, by_corruption = panels.axes
     for member, look in zip(members, looks, strict=True):
@@ -128,7 +130,7 @@ def plot_robustness(
     scores[-1].set_xticks(sorted(table["severity"].unique()))
     scores[-1].set_xlabel("Severity (0: no corruption)")
     panels.figure.align_ylabels(scores)
-    _draw_errors(by_corruption, errors, looks)
+    _draw_corruption_errors(by_corruption, errors, looks)
     _mark_corruption_groups(by_corruption, errors[0].index.tolist())
     panels.legend.add_models(members)
     interval: dict[str, Any] = {"alpha": BAR_ALPHA, "linewidth": INTERVAL_WIDTH}

@@ -4,13 +4,13 @@ import pandas as pd
 from vitscope.claims.intervals import without_resamples
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import means_by_cut_point, part_of_tokens, ratio
+from vitscope.measures.per_image import image_means_by_cut_point, measure_per_image, ratio
 from vitscope.measures.slices import measure_slices
 from vitscope.measures.tokens.measure import QUANTILES
 
 
 def token_norms(maps: Array) -> Array:
-    """Return the norms of the tokens of maps (N, C, H, W): (N, H * W)."""
+    """Return the norms (N, H * W) of the tokens of maps (N, C, H, W)."""
     images, channels, height, width = maps.shape
     tokens = maps.reshape(images, channels, height * width).astype(np.float64)
     result: Array = np.sqrt(np.einsum("ncp,ncp->np", tokens, tokens))
@@ -43,7 +43,7 @@ def merge_token_norms(parts: Parts, threshold: float, resamples: int, seed: int)
     tokens = (points["height"] * points["width"]).set_axis(points["index"])
     per_image["outliers"] = per_image["positions"].map(len) / per_image["index"].map(tokens)
     of_images = per_image.groupby("index")[list(QUANTILES)].mean()
-    shares = means_by_cut_point([per_image], "outliers", resamples, seed)
+    shares = image_means_by_cut_point([per_image], "outliers", resamples, seed)
     where = [
         _outlier_shares_by_position(
             per_image.loc[per_image["index"] == index, "positions"], tokens[index]
@@ -79,7 +79,7 @@ def token_similarity(maps: Array) -> Array:
 
 
 def measure_token_similarity(given: OnLatents) -> pd.DataFrame:
-    return part_of_tokens(given, token_similarity, "similarity")
+    return measure_per_image(given, token_similarity, "similarity")
 
 
 def mean_token_share(maps: Array) -> Array:
@@ -94,4 +94,4 @@ def mean_token_share(maps: Array) -> Array:
 
 
 def measure_mean_token(given: OnLatents) -> pd.DataFrame:
-    return part_of_tokens(given, mean_token_share, "share")
+    return measure_per_image(given, mean_token_share, "share")

@@ -24,28 +24,30 @@ A part has one row per cut point and image of a shard.
 The table `mean_token`: one row per model and cut point.
 
 A token is the vector of all channels at one position of a feature map; prefix tokens, such as the
-class token, do not count. The energy of tokens is the sum of their squares; the share is the part
-of the energy that remains if each token is replaced by the mean token: 1 if all tokens are equal, 0
-if they cancel. It is null for maps with one position.
+class token, do not count. The energy of tokens is the sum of their squared norms; the share is the
+part of the energy that remains if each token is replaced by the mean token: 1 if all tokens are
+equal, 0 if they cancel. It is null for maps with one position.
 
 A part has one row per cut point and image of a shard.
 
-The table `singular_values`: two rows per model and cut point, of its tokens and of its images.
+The table `singular_values`: two rows per model and cut point, one of tokens and one of images.
 
 A token is the vector of all channels at one position of a feature map; prefix tokens, such as the
-class token, do not count. The vectors of `tokens` are the tokens of one image, and their values are
-averaged over images. The vectors of `images` are the means of the tokens of each image. The
-singular values are those of the matrix of vectors by channels, after subtracting the mean vector.
-There are at most as many as channels, and at most one fewer than vectors.
+class token, do not count. In the row of `tokens`, the vectors are the tokens of one image, and
+results are averaged over images. In the row of `images`, there is a vector for each image, the mean
+of its tokens. The singular values are those of the matrix of vectors by channels, after subtracting
+the mean vector. Their number is the number of channels or the number of vectors minus 1, whichever
+is smaller.
 
 If a map has more positions and more channels than `analysis.singular_values.tokens`, only that many
 positions are used, drawn at random, the same in every image; `vectors` is their number.
 
-The effective rank (Roy & Vetterli 2007) is exp(-Σ p log p), where p are the singular values over
-their sum: the number of singular values if all are equal, 1 if only one is not zero, 0 if all are
-zero. They count as zero where vectors differ by no more than the rounding of float32: such vectors
-add 0 to the mean of the effective rank, and nothing to the mean spectrum. Maps with one position
-have no spectrum of tokens, and a single image has no spectrum of images: null.
+The effective rank (Roy & Vetterli 2007) is exp(-Σ p log p), where p are the singular values divided
+by their sum: the number of singular values if all are equal, 1 if only one is not zero, 0 if all
+are zero. All count as zero if the vectors differ by no more than the rounding of float32; an image
+with such tokens counts as 0 in the mean of the effective rank, and is left out of the mean
+spectrum. Maps with one position have no spectrum of tokens, and a single image has no spectrum of
+images: null.
 
 Singular values below a millionth of the first count as a millionth of it, which is the rounding of
 float32. The rounding of latents in bfloat16 is up to some hundredths.
@@ -87,7 +89,7 @@ from vitscope.measures.measure import (
     mean_over_images,
     named,
     own_settings,
-    passes_of,
+    passes_of_measure,
     together,
     whole_settings,
 )
@@ -233,7 +235,7 @@ SINGULAR_VALUES = Measure(
     seconds_per_gb=9.0,
 )
 
-# The components of a video are computed from at most this many of its frames.
+# The maximum number of a video's frames that its components are computed from.
 FRAMES_TOGETHER = 32
 
 TOKEN_PCA_TABLE = Table(
@@ -294,6 +296,6 @@ TOKEN_PCA = Measure(
     figures={"token_pca": FigureKind()},
     settings=TokenPcaSettings,
     arguments=together(whole_settings, named(chosen=images_to_show)),
-    takes=passes_of(batch=1),
+    takes=passes_of_measure(batch=1),
     about_features=True,
 )

@@ -6,7 +6,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.errors import VitscopeError, quoted
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
@@ -14,13 +14,16 @@ from vitscope.measures.shown import images_shown, on_subject
 from vitscope.measures.tokens.compute import find_outliers, token_norms
 from vitscope.measures.tokens.measure import TokenPcaSettings
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.finding.cut_points import CutPoint, named_cut_point
 
 COMPONENTS = 3
 
 
-class Basis(NamedTuple):
-    """The mean of tokens, loadings of components (count, C), and their shares of the variance."""
+class PcaBasis(NamedTuple):
+    """Holds the mean of tokens, and the loadings (count, C) of components of the tokens.
+
+    `explained` has the share of the variance of each component.
+    """
 
     mean: Array
     loadings: Array
@@ -56,7 +59,10 @@ def border_positions(height: int, width: int) -> Array:
 
 
 def foreground_sign(first: Array, at_border: Array) -> int:
-    """Return the sign of a component that makes the foreground positive."""
+    """Return the sign, 1 or -1, by which `first` becomes positive in the foreground.
+
+    `first` holds the first component of tokens.
+    """
 
     def border_share_and_size(side: Array) -> tuple[float, int]:
         return float(at_border[side].sum() / max(side.sum(), 1)), int(side.sum())
@@ -64,10 +70,10 @@ def foreground_sign(first: Array, at_border: Array) -> int:
     return -1 if border_share_and_size(first < 0) < border_share_and_size(first > 0) else 1
 
 
-def choose_point(
+def choose_pca_point(
     model: str, blocks: pd.DataFrame, points: Sequence[CutPoint], wanted: str | int | None
 ) -> CutPoint:
-    """Return the cut point that the settings name, or else the last with several positions."""
+    """Return the cut point `wanted`; if None, the last whose map has several positions."""
     if wanted is None:
         several = blocks.loc[blocks["height"] * blocks["width"] > 1, "index"]
         if len(several):
@@ -75,27 +81,11 @@ def choose_point(
         raise VitscopeError(
             f"models.{model}: every feature map has a single position: leave token_pca out."
         )
-    return named_point("token_pca", model, points, wanted)
-
-
-def named_point(
-    section: str, model: str, points: Sequence[CutPoint], wanted: str | int
-) -> CutPoint:
-    """Return the cut point with a name, or with an index that counts from the end if below 0."""
-    names = [point.name for point in points]
-    if isinstance(wanted, int) and -len(points) <= wanted < len(points):
-        return points[wanted]
-    if wanted in names:
-        return points[names.index(str(wanted))]
-    raise VitscopeError(
-        f"analysis.{section}.cut_point: found {quoted(str(wanted))}, allowed for models.{model}: "
-        f"{-len(points)} to {len(points) - 1}, or the name of a cut point."
-        f"{nearest(str(wanted), names)} `vitscope check` lists them."
-    )
+    return named_cut_point("token_pca", model, points, wanted)
 
 
 @torch.inference_mode()
-def read_map(network: nn.Module, model: str, point: CutPoint, image: Tensor) -> Array:
+def read_pca_map(network: nn.Module, model: str, point: CutPoint, image: Tensor) -> Array:
     """Return the feature map (C, H, W) of an image at a cut point."""
     found: list[Array] = []
 
@@ -113,11 +103,11 @@ def read_map(network: nn.Module, model: str, point: CutPoint, image: Tensor) -> 
 
 
 class Components(NamedTuple):
-    """The first component of all tokens of some images, and components of their foreground."""
+    """Holds the first component of all tokens of some images, and components of the foreground."""
 
     settings: TokenPcaSettings
-    first: Basis
-    of_foreground: Basis
+    first: PcaBasis
+    of_foreground: PcaBasis
 
     @classmethod
     def of(cls, maps: Array, settings: TokenPcaSettings) -> Self:
@@ -125,14 +115,14 @@ class Components(NamedTuple):
         tokens, left_out = tokens_of_maps(maps), find_outliers(token_norms(maps), settings.outliers)
         at_border = np.tile(border_positions(*maps.shape[2:]), (len(maps), 1))
         kept = tokens[~left_out]
-        first = Basis.of(kept, 1)
+        first = PcaBasis.of(kept, 1)
         sign = foreground_sign(first.project(kept)[:, 0], at_border[~left_out])
         first = first._replace(loadings=sign * first.loadings)
         there = first.project(kept)[:, 0] > 0 if settings.foreground else np.full(len(kept), True)
         if there.any():
-            return cls(settings, first, Basis.of(kept[there], COMPONENTS))
+            return cls(settings, first, PcaBasis.of(kept[there], COMPONENTS))
         channels = maps.shape[1]
-        none = Basis(np.zeros(channels), np.zeros((COMPONENTS, channels)), np.zeros(COMPONENTS))
+        none = PcaBasis(np.zeros(channels), np.zeros((COMPONENTS, channels)), np.zeros(COMPONENTS))
         return cls(settings, first, none)
 
     def split(self, maps: Array) -> dict[str, Array]:
@@ -160,9 +150,9 @@ def tokens_of_maps(maps: Array) -> Array:
 
 def measure_token_pca(given: OnModel, settings: TokenPcaSettings, chosen: Given) -> pd.DataFrame:
     given.network.eval().to(given.device)
-    point = choose_point(given.model, given.blocks, given.cut_points, settings.cut_point)
+    point = choose_pca_point(given.model, given.blocks, given.cut_points, settings.cut_point)
     shown = [*images_shown(given, **chosen)]
-    maps = np.stack([read_map(given.network, given.model, point, each.image) for each in shown])
+    maps = np.stack([read_pca_map(given.network, given.model, point, each.image) for each in shown])
     height, width = maps.shape[2:]
     components = Components.of(maps, settings)
     found = components.split(maps)

@@ -43,7 +43,7 @@ def _scale_outlier_shares(*panels: Axes) -> None:
 
 
 def plot_token_norms(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw two panels per model: norms by depth, and below the share of outliers."""
+    """Draw two panels per model: above norms by depth, below the share of outliers."""
     (threshold,) = table["threshold"].unique()
     chart = Chart(
         Rows(
@@ -64,14 +64,14 @@ def plot_token_norms(table: pd.DataFrame, members: Members) -> Figure:
     return chart(table, members=members)
 
 
-_BAR_WIDTH = 0.6  # inches: the colour bar of a panel
-_TEXT_HEIGHT = 0.35  # inches: the titles of a panel
-_LEAST_WIDTH = 2.25  # inches: a panel with its colour bar
+_BAR_WIDTH = 0.6  # inches: the width of a panel's colour bar
+_TEXT_HEIGHT = 0.35  # inches: the height of a panel's titles
+_LEAST_WIDTH = 2.25  # inches: the minimum width of a panel with its colour bar
 _THERE = "Images with an outlier there"
 
 
 def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw a map per model: how often positions are outliers, at the cut point with the most."""
+    """Draw, per model, how often positions are outliers at the cut point with the most outliers."""
     across = columns_of(len(members), _LEAST_WIDTH)
     panels = make_square_panels(len(members), across * _BAR_WIDTH, _TEXT_HEIGHT, least=_LEAST_WIDTH)
     for panel, member in zip(panels.of_models(members, table), members, strict=True):
@@ -164,7 +164,7 @@ _LABELS = {TOKENS: "ln(σᵢ / σ₁) of tokens", IMAGES: "ln(σᵢ / σ₁) of 
 
 
 def plot_singular_values(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw two panels per model: the spectra of its tokens, and below of its images."""
+    """Draw two panels per model: above the spectra of tokens, below the spectra of images."""
     upper, lower = stack_panels(len(members), 2)
     for panels, of in ((upper, TOKENS), (lower, IMAGES)):
         for panel in panels.of_models(members, table[table["of"] == of]):

@@ -1,4 +1,4 @@
-"""Tokens by their first three principal components as colours, below the images."""
+"""Draw tokens below their images, with the first three principal components as colours."""
 
 import numpy as np
 import pandas as pd
@@ -24,13 +24,13 @@ def component_range(components: Array) -> tuple[Array, Array]:
 
 
 def in_colours(components: Array, low: Array, high: Array) -> Array:
-    """Return components as red, green, blue and opacity, (..., 4); NaN becomes transparent."""
+    """Return components (..., 3) as red, green, blue and opacity (..., 4); NaN is transparent."""
     opaque = np.isfinite(components[..., :1]).astype(float)
     scaled = np.nan_to_num(components - low) / np.where(high > low, high - low, 1)
     return np.concatenate([scaled.clip(0, 1), opaque], axis=-1)
 
 
-def colours_of(rows: pd.DataFrame) -> list[Array]:
+def pca_colours_of(rows: pd.DataFrame) -> list[Array]:
     """Return the colours (H, W, 4) of each image of a model, all images on one scale."""
     maps = [
         np.reshape(row["components"], (row["height"], row["width"], 3))
@@ -40,7 +40,7 @@ def colours_of(rows: pd.DataFrame) -> list[Array]:
     return [in_colours(each, *scale) for each in maps]
 
 
-def _draw_tokens(axes: Axes, colours: Array, row: pd.Series, size: tuple[int, int]) -> None:
+def _draw_pca_tokens(axes: Axes, colours: Array, row: pd.Series, size: tuple[int, int]) -> None:
     high, wide = size
     extent = (-0.5, wide - 0.5, high - 0.5, -0.5)
     outliers = np.isnan(np.reshape(row["first"], colours.shape[:2]))
@@ -51,16 +51,16 @@ def _draw_tokens(axes: Axes, colours: Array, row: pd.Series, size: tuple[int, in
 
 
 def plot_token_pca(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw for each model the images in a row, and below each the colours of its tokens."""
+    """Draw for each model the images in a row, and below each image the colours of its tokens."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     groups = groups_of_panels([(2, len(rows)) for rows in shown], one_scale=True)
     titles = []
     for rows, grid, member in zip(shown, groups.grids, members, strict=True):
-        panels = zip(rows.iterrows(), colours_of(rows), grid.T, strict=False)
+        panels = zip(rows.iterrows(), pca_colours_of(rows), grid.T, strict=False)
         for (_, row), colours, (above, below) in panels:
             pixels = read_picture(row["picture"])
             draw_picture(above, pixels)
-            _draw_tokens(below, colours, row, pixels.shape[:2])
+            _draw_pca_tokens(below, colours, row, pixels.shape[:2])
         explained = percent(float(np.sum(rows["explained"].iloc[0])), ".0f")
         titles.append(f"{member.label} ({rows['of'].iloc[0]}; {explained} of the variance)")
     groups.titles(titles)

@@ -1,8 +1,8 @@
-"""Singular values of vectors about their mean, and the rank and spectrum that follow from them.
+"""Singular values of centred vectors, and the rank and spectrum that follow from them.
 
-The values are roots of the eigenvalues of the smaller matrix of inner products, in float64. They
-take a fifth of the time of a decomposition and lose half of the digits, which leaves the precision
-of float32.
+Singular values are computed as roots of the eigenvalues of the smaller matrix of inner products, in
+float64. This takes a fifth of the time of a singular value decomposition and loses half of the
+digits, which leaves the precision of float32.
 """
 
 from functools import partial
@@ -13,7 +13,7 @@ import pandas as pd
 
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import means_by_cut_point
+from vitscope.measures.per_image import image_means_by_cut_point
 from vitscope.measures.slices import measure_slices
 from vitscope.measures.tokens.measure import FLOOR, IMAGES, TOKENS
 
@@ -22,12 +22,12 @@ ALIKE = float(np.finfo(np.float32).eps)
 
 
 def largest_rank(vectors: int, channels: int) -> int:
-    """Return how many singular values this number of vectors can have about their mean."""
+    """Return the largest possible number of nonzero singular values after centring `vectors`."""
     return max(min(vectors - 1, channels), 0)
 
 
 def singular_values(vectors: Array) -> Array:
-    """Return the singular values of vectors (..., count, C) about their mean.
+    """Return the singular values of vectors (..., count, C) after subtracting their mean.
 
     They are 0 where all vectors are equal, and NaN where a product of vectors is not finite.
     """
@@ -53,7 +53,7 @@ def effective_rank(values: Array) -> Array:
 
 
 def log_ratios(values: Array) -> Array:
-    """Return the logarithm of each singular value over the first, or 0 if all are 0."""
+    """Return the logarithm of each singular value divided by the first; 0 if all are 0."""
     first = values[..., :1]
     ratios = values / np.where(first == 0, 1, first)
     return np.where(first == 0, 0, np.log(np.maximum(ratios, FLOOR)))
@@ -67,7 +67,7 @@ def choose_positions(positions: int, channels: int, tokens: int, seed: int) -> A
 
 
 def rank_spectrum_and_mean(maps: Array, chosen: Array) -> Array:
-    """Return rank, log ratios and mean token of each image of maps (N, C, H, W): (N, 1 + K + C)."""
+    """Return (N, 1 + K + C): the rank, K log ratios and the mean token of each map (N, C, H, W)."""
     images, channels = maps.shape[:2]
     tokens = maps.reshape(images, channels, -1).astype(np.float64)
     values = singular_values(tokens[:, :, chosen].transpose(0, 2, 1))
@@ -108,15 +108,15 @@ def merge_singular_values(parts: Parts, resamples: int, seed: int) -> pd.DataFra
     per_image = pd.concat(parts.tables, ignore_index=True)
     # Sort, so that the rounding of sums does not depend on the shards.
     ordered = per_image.sort_values(["index", "image"], ignore_index=True)
-    ranks = means_by_cut_point([ordered], "effective_rank", resamples, seed)
+    ranks = image_means_by_cut_point([ordered], "effective_rank", resamples, seed)
     at = ordered.groupby("index")
-    tokens = ranks.merge(pd.DataFrame(_row_of_tokens(*each) for each in at), on="index")
-    images = pd.DataFrame(_row_of_images(*each) for each in at)
+    tokens = ranks.merge(pd.DataFrame(_spectrum_of_tokens(*each) for each in at), on="index")
+    images = pd.DataFrame(_spectrum_of_images(*each) for each in at)
     both = pd.concat([tokens, images], ignore_index=True).sort_values("index", kind="stable")
     return parts.cut_points.merge(both, on="index", validate="one_to_many")
 
 
-def _row_of_tokens(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
+def _spectrum_of_tokens(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
     """Return a row with the mean spectrum of tokens over the images whose rank is not 0."""
     with_spectrum = rows.loc[rows["effective_rank"] > 0, "log_ratios"]
     ratios = np.stack(with_spectrum.to_list()).mean(axis=0) if len(with_spectrum) else []
@@ -130,7 +130,7 @@ def _row_of_tokens(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _row_of_images(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
+def _spectrum_of_images(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
     pooled = np.stack(rows["pooled"].to_list())
     values = singular_values(pooled)
     alone = len(pooled) == 1

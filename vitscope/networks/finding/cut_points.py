@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.tables import Columns, Table, read_metadata
 from vitscope.typed import typed
 
@@ -164,6 +165,22 @@ def head_costs(metadata: Mapping[str, str]) -> Part:
 
 def read_cut_points(path: Path | str) -> list[CutPoint]:
     return read_points(read_metadata(path)["cut_points"])
+
+
+def named_cut_point(
+    section: str, model: str, points: Sequence[CutPoint], wanted: str | int
+) -> CutPoint:
+    """Return the cut point with a name, or with an index that counts from the end if below 0."""
+    names = [point.name for point in points]
+    if isinstance(wanted, int) and -len(points) <= wanted < len(points):
+        return points[wanted]
+    if wanted in names:
+        return points[names.index(str(wanted))]
+    raise VitscopeError(
+        f"analysis.{section}.cut_point: found {quoted(str(wanted))}, allowed for models.{model}: "
+        f"{-len(points)} to {len(points) - 1}, or the name of a cut point."
+        f"{nearest(str(wanted), names)} `vitscope check` lists them."
+    )
 
 
 CUT_POINT: Columns = {
