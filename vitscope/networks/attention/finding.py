@@ -1,4 +1,4 @@
-"""Find attention in any network: a softmax behind a product of two values that depend on images."""
+"""Find attention in any network: a softmax after a product of two values that depend on images."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

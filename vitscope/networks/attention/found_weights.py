@@ -26,13 +26,14 @@ from vitscope.networks.finding.positions import Positions, Tracer
 
 # Allow at most this many class tokens and registers before the tokens with positions.
 MOST_PREFIX = 8
-# Treat biases of one offset as equal if they differ by less than this share of the largest bias.
+# Treat biases of the same offset as equal if they differ by less than this share of the largest
+# bias.
 EQUAL = 1e-5
 
 
 @dataclass(frozen=True)
 class PositionBias:
-    """The biases of a layer by the offset from query to key; offset zero is in the middle."""
+    """A layer's biases by the offset from query to key; offset zero is in the middle."""
 
     module: str
     # (heads, 2 rows - 1, 2 columns - 1), with one head if all heads share the bias.
@@ -87,7 +88,7 @@ def _holds_attention_scores(flow: Dataflow, value: Value) -> bool:
 
 
 def _biases_of_first_window(added: Tensor, shape: Sequence[int], flow: Dataflow) -> Array | None:
-    """Return the biases of the first window in which they depend on the offset alone, by offset."""
+    """Return, by offset, the biases of the first window where the offset alone decides them."""
     side, image = shape[-1], flow.operations[0].shape[2:]
     biases = added.detach().double().cpu()
     if len(shape) == 3 and len(biases) > 1 and biases.ndim == 3:
@@ -102,13 +103,13 @@ def _biases_of_first_window(added: Tensor, shape: Sequence[int], flow: Dataflow)
 
 
 def by_offset(biases: Array, image: Sequence[int]) -> Array | None:
-    """Return biases (heads, tokens, tokens) by offset; None if they depend on anything else."""
+    """Return `biases` (heads, tokens, tokens) by offset; None if they depend on anything else."""
     # Skip masks: they have only two values.
     if not np.isfinite(biases).all() or len(np.unique(biases)) < 3:
         return None
     tokens = biases.shape[-1]
     for prefix in range(min(MOST_PREFIX + 1, tokens - 1)):
-        # Behind other tokens, the grid must be square or have the proportions of the image.
+        # After a prefix, the grid must be square or have the proportions of the image.
         count = tokens - prefix
         grids = [(n, count // n) for n in range(1, count + 1) if count % n == 0]
         for rows, columns in sorted(grids, key=lambda grid: abs(grid[0] - grid[1])):
@@ -143,7 +144,7 @@ class Named(NamedTuple):
 
 
 def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Named:
-    """Return the position embedding of a model with weights, (channels, rows, columns)."""
+    """Return the position embedding (channels, rows, columns) of a model that has its weights."""
     recorded = RecordedPass(model, record_with_values(model, network))
     for index in recorded.dominators:
         operation = recorded.operations[index]
@@ -166,7 +167,7 @@ def _differs_between_positions(constant: Constant, operation: Operation, layout:
 
 
 def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Named:
-    """Return the first projection of a model with weights: (filters, channels, rows, columns)."""
+    """Return a model's first projection as filters (filters, channels, rows, columns)."""
     flow = record_with_values(model, network)
     for operation in flow.operations:
         if operation.name in CONVOLUTIONS and isinstance(operation.args[1], Constant):
@@ -201,7 +202,7 @@ def _value_and_matrix(operation: Operation) -> tuple[Value, int, Tensor] | None:
 def _filters_of_linear_layer(
     flow: Dataflow, module: str, value: Value, dimension: int, matrix: Tensor
 ) -> Tensor:
-    """Return a linear layer's weights as filters, by tracing which pixel each weight takes."""
+    """Return a linear layer's weights as filters: trace which pixel each weight multiplies."""
     if matrix.ndim == 3 and (matrix == matrix[:1]).all():
         matrix = matrix[0]
     pixels = _pixel_of_each_weight(flow, value, dimension)

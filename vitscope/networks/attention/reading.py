@@ -34,7 +34,7 @@ class Attention:
     queries or keys, 2). A window may be the whole image. Tokens without a position, such as the
     class token, are NaN. In a network's tensors, all dimensions before queries and keys are merged
     into one: along it the image changes every `inner` places, and `arrangement` lists one image's
-    places by window and head. `index` is that of the next cut point. Heads are `mixed` if the
+    places by window and head. `index` is the index of the next cut point. Heads are `mixed` if the
     network does not multiply the values by the weights that are read here.
     """
 
@@ -73,7 +73,7 @@ class Piece:
 
 
 class Weights:
-    """Computes the attention of a batch at one place of a network, piece by piece."""
+    """Computes the weights of one attention of a network for a batch, piece by piece."""
 
     def __init__(self, attention: Attention, images: int, source: "Tensor | _Fused") -> None:
         self.attention, self.images = attention, images
@@ -89,7 +89,7 @@ class Weights:
         return Weights(self.attention, self.images, values)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the attention of a few images at a time, or of a few heads if these are large."""
+        """Yield the attention of a few images at a time, or of a few heads of one image."""
         attention = self.attention
         queries, keys = attention.queries.shape[1], attention.keys.shape[1]
         of_head = 4 * attention.windows * queries * keys
@@ -117,7 +117,7 @@ def _take_places(source: "Tensor | _Fused", places: npt.NDArray[np.int64]) -> Te
 
 
 class _Fused:
-    """Recomputes the attention of a fused operation, which does not return it, from operands."""
+    """Recomputes attention from the operands of a fused operation, which does not return it."""
 
     def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         names = [argument.name for argument in function._schema.arguments]
@@ -205,7 +205,7 @@ class Counting(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def attending(model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> Iterator[None]:
-    """Call `sink(position, weights)` at every attention of each forward pass in the block."""
+    """Call `sink(index, weights)` at each of the `attentions` in every pass in the block."""
     reader = _Reader(model, attentions, sink)
     with without_fast_path(), reader, model.register_forward_hook(reader.refuse_missing):
         yield
@@ -250,7 +250,8 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
 class Use:
     """Holds weights as they were read, the values, and what the network computed from both.
 
-    Each tensor has three dimensions: all places, in the network's order, and the last two.
+    Each tensor has three dimensions: all places in the network's order, and the last two
+    dimensions of the network's tensor.
     """
 
     attention: Attention
@@ -261,7 +262,7 @@ class Use:
 
     @property
     def difference(self) -> float:
-        """The largest distance of weights times values from the output, over the largest output."""
+        """The largest error of weights times values, relative to the largest output."""
         difference = (self.weights @ self.values - self.output).abs().max()
         return float(difference / self.output.abs().max())
 
@@ -328,7 +329,7 @@ class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
 def _values_and_outputs(
     left: Tensor, right: Tensor, output: Tensor, read: torch.Size
 ) -> list[tuple[Tensor, Tensor]]:
-    """Return values and output of each way to read a product as attention times values.
+    """Return values and output for each way to read a product as attention times values.
 
     If attention is on the right, transpose all tensors, so that it is on the left.
     """
@@ -342,9 +343,9 @@ def _merge_places(tensor: Tensor) -> Tensor:
     return tensor.reshape(-1, *tensor.shape[-2:]).float().cpu()
 
 
-# Tolerate differences up to the larger of these, as shares of the largest output.
+# Tolerate differences up to the larger of these two, as shares of the largest output.
 TOLERANCE = 1e-4
-ROUNDINGS = 4  # times the rounding of the network's type
+ROUNDINGS = 4  # times the machine epsilon of the network's type
 
 
 def describe_misread_attentions(
@@ -363,10 +364,9 @@ def describe_misread_attentions(
 def differences(
     model: nn.Module, attentions: Sequence[Attention], images: Tensor
 ) -> Mapping[str, float]:
-    """Return how far attention times values is from what the network computed.
+    """Return, by attention name, how far attention times values is from the network's output.
 
-    The results are shares of the largest output, by the name of the attention. Mixed heads are
-    left out.
+    The results are shares of the largest output. Attentions with mixed heads are left out.
     """
     found: dict[str, float] = {}
 

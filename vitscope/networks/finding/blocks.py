@@ -57,7 +57,8 @@ def list_blocks(
 ) -> Blocks:
     """Return the block table of a network, with one row per cut point.
 
-    `norms` says whether a cut point lies before or after the norm of its sum, if there is one.
+    `norms` says whether a cut point at a sum lies before or after the normalization layer that
+    follows this sum, if any.
     """
 
     def find_and_measure_parts(run: Run, images: Tensor) -> Blocks:
@@ -92,7 +93,7 @@ def list_blocks(
 def _make_block_table(
     name: str, points: Sequence[CutPoint], shapes: Sequence[Shape], parts: Sequence[Part], lost: int
 ) -> pd.DataFrame:
-    # Count lost points in the depth too, since the found ones do not reach the network's end.
+    # Count lost sums in the depth too, since the cut points do not reach the network's end.
     last = max(len(points) - 1 + lost, 1)
     return pd.DataFrame(
         {
@@ -113,7 +114,7 @@ def _make_block_table(
 def _measure_parts(
     model: nn.Module, run: Run, cut_points: Sequence[CutPoint], image: Tensor
 ) -> tuple[list[Shape], list[Part], int]:
-    """Return the shape at each cut point, the parts between, and the unread parameters' count."""
+    """Return shapes at cut points, costs of the parts, and the number of unread parameters."""
     # On the meta device, attention runs as two products and a softmax even where other devices
     # fuse them.
     shapes: list[Shape] = []
@@ -131,7 +132,7 @@ def _measure_parts(
         end_part()
 
     # Enter the reader last, so that it sees each operation before a counter takes it apart, and
-    # reads each result after all counters.
+    # reads each result after all counters have counted it.
     reading = capturing(model, cut_points, end_part_at_cut)
     with torch.no_grad(), uncompiled(), operations, activations, weights, reading:
         run(image)
@@ -186,7 +187,7 @@ class _ParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]
 
 
 class ActivationCounter(ops.OperationMode):
-    """Counts the bytes of new tensors that operations return: in all, and at most at once."""
+    """Counts the bytes of new tensors that operations return: their sum, and the peak in memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -211,7 +212,7 @@ class ActivationCounter(ops.OperationMode):
         return result
 
     def take(self) -> tuple[int, int]:
-        """Return the bytes made and the most bytes in memory at once, and restart both counts."""
+        """Return the sum of bytes and the peak of bytes in memory, and restart both counts."""
         taken = self._made, self._peak
         self._made, self._peak = 0, self._bytes_in_memory()
         return taken
@@ -241,7 +242,7 @@ class Place(NamedTuple):
 def place_parameters(
     model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor
 ) -> dict[str, Place]:
-    """Return the block and layer of each parameter by its name, given two or more `images`."""
+    """Map each parameter's name to its block and layer, given at least two `images`."""
     blocks = _blocks_of_parameters(model, cut_points, images)
     layers = _Layers(model, record(model, images)).find_layers()
     ends: Mapping[int, Layer] = {0: "stem", len(cut_points): "head"}
@@ -257,7 +258,7 @@ def place_parameters(
 def _blocks_of_parameters(
     model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor
 ) -> dict[str, int]:
-    """Return the block of each parameter: how many cut points come before its module starts."""
+    """Return the block of each parameter: the number of cut points before its module first runs."""
     passed = 0
     began: dict[str, int] = {}
 
@@ -307,7 +308,7 @@ class _Layers:
         }
 
     def _follow_attention(self, index: int) -> None:
-        """Note the nearest layers before an attention as `qkv`, and those after as projections."""
+        """Note the nearest layers before attention as `qkv`, and after it as projections."""
         operations = self._flow.operations
         products = [index]
         if operations[index].name in ops.SOFTMAXES:
@@ -332,7 +333,7 @@ class _Layers:
     def _walk_to_layers(
         self, starts: Sequence[int], step: Callable[[int], Iterable[int]]
     ) -> Iterator[int]:
-        """Yield what `step` reaches from `starts`, up to and including layers with weights."""
+        """Yield the operations that `step` reaches from `starts`, up to layers with weights."""
         waiting, seen = [*starts], {*starts}
         while waiting:
             for index in step(waiting.pop()):
@@ -360,7 +361,7 @@ class _Layers:
         return "convolution" if operation.name in ops.CONVOLUTIONS else "mlp"
 
     def _constants_taken(self) -> list[tuple[int, int, str, Layer]]:
-        """Return address, size, module and layer of each constant that an operation takes."""
+        """Return memory address, size, module and layer of each constant among the operands."""
         return [
             (_memory_address(each), each.numel(), operation.module, self._layer_of_operation(index))
             for index, operation in enumerate(self._flow.operations)
@@ -377,7 +378,7 @@ class _Layers:
         # Weights may be computed from a parameter, as in weight standardization.
         made = [kind for _, taken, within, kind in taking if (taken, within) == (size, owner)]
         kind = [*itself, *made, OTHER][0]
-        # A norm may consist of several operations: recognize it by the name of its class.
+        # A normalization layer may run several operations: recognize it by its class's name.
         by_name = "norm" in type(self._model.get_submodule(owner)).__name__.lower()
         return "norm" if kind == OTHER and by_name else kind
 

@@ -1,4 +1,4 @@
-"""Tell what kind branches are, and find the additions by which they join a stream."""
+"""Tell the kinds of branches, and find the additions by which branches join a stream."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ def find_main_operation(branch: Sequence[Operation]) -> Operation | None:
 def kind_of_branch(
     flow: Dataflow, indices: Sequence[int], channels: int, size: tuple[int, int]
 ) -> Kind:
-    """Return the kind of a branch; `channels` and `size` are those of the stream's map."""
+    """Return the kind of a branch; `channels` and `size` describe the stream's feature map."""
     branch = [flow.operations[index] for index in indices]
     softmax = any(op.name in ops.SOFTMAXES or ops.is_fused_attention(op.name) for op in branch)
     if not softmax and _passes_state(flow, indices, size):
@@ -60,9 +60,9 @@ def kind_of_branch(
 def _passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bool:
     """Tell whether operations pass a state along positions, as state-space models do.
 
-    They do if one accumulates, such as `cumsum`, or if a chain of additions to multiples of
-    earlier sums is long enough: to cross the map's shorter side step by step, or the whole map
-    by steps that double.
+    They do if one of them accumulates, as `cumsum` does, or if a chain of additions, each to a
+    multiple of the sum before it, is long enough: it must have enough steps to cross the map's
+    shorter side one by one, or to cross the whole map with steps that double.
     """
     if any(flow.operations[index].name in ops.CUMULATIONS for index in indices):
         return True
@@ -86,7 +86,10 @@ def _passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int, int])
 
 
 def _steps_to_multiplied_state(flow: Dataflow, index: int, steps: Mapping[int, int]) -> int:
-    """Return how many steps led to the state that an operation multiplies, perhaps moved."""
+    """Return the number of steps that led to the state which an operation multiplies.
+
+    The operation may also move such a product. Return 0 for all other operations.
+    """
     operation = flow.operations[index]
     if operation.name in ops.MOVES and len(operation.operands()) == 1:
         return _steps_to_multiplied_state(flow, operation.operands()[0].operation, steps)
@@ -123,8 +126,8 @@ _PARTIAL = frozenset({"cat", "write", "where"})
 class Addends(NamedTuple):
     """Lists what an operation adds up, as indices of operands among all its arguments.
 
-    `added` tells for each operand whether it is added unchanged, or else times a constant.
-    `computed` has the index of one factor of a product of several operands that is also added.
+    `added` maps the index of each operand to whether it is added unchanged or, if False, times a
+    constant. If a product is added too, `computed` has the index of one of its factors.
     """
 
     added: dict[int, bool]
@@ -181,7 +184,7 @@ def addends(flow: Dataflow, operation: Operation) -> Addends:
     if name in ("mul", "div", "neg"):
         return Addends({values[0]: False}) if values == [0] or len(values) == 1 else NOTHING
     if name in ops.BATCH_NORMALIZATIONS:
-        # With statistics of the batch, a norm does more than scale.
+        # A batch normalization that uses the batch's statistics does more than scale.
         by_batch = name == "native_batch_norm" and bool(operation.args[5])
         return Addends({0: False}) if values == [0] and not by_batch else NOTHING
     if name in ("sum", "mean"):
@@ -213,7 +216,7 @@ def _addends_of_product(operation: Operation, leaves: list[Any], values: list[in
 
 
 def _addends_of_scatter(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:
-    """Return what is added at some indices of a tensor; nothing if these depend on the images."""
+    """Return what is added at some indices; nothing if the indices depend on the images."""
     source = 3
     if operation.name == "index_put":
         source = len(leaves) - 2
@@ -241,7 +244,7 @@ def _sums_up_stack(flow: Dataflow, operation: Operation) -> bool:
 
 @dataclass
 class Ways:
-    """Follows a stream through moves, constant factors and additions, which add the branches."""
+    """Follows a stream through moves, constant factors and the additions of branches."""
 
     flow: Dataflow
     _addends: dict[int, Addends] = field(default_factory=dict)
@@ -278,7 +281,7 @@ class Ways:
         return len({leaves[place] for place in (*parts.added, *parts.computed)}) > 1
 
     def way(self, stream: int, end: int) -> Way | None:
-        """Return the way of a stream to the operation `end`; None if no way has a sum on it."""
+        """Return the way of a stream to the operation `end`; None if there is no way with a sum."""
         arriving = self._sums_with_stream(stream, end)
         if end not in arriving:
             return None
@@ -334,7 +337,7 @@ class Ways:
         return True
 
     def branches(self, way: Way, origin: int) -> Iterator[Value]:
-        """Yield the values that are added to a stream on its way, split as `parts` does."""
+        """Yield the values that are added to a stream on its way, split into their `parts`."""
         for each in way.sums:
             leaves = flat_arguments(self.flow.operations[each.operation])
             for place in each.branch:
@@ -357,10 +360,10 @@ class Ways:
                     waiting.append(leaves[place])
 
     def shortcut(self, end: int, origin: int) -> Value | None:
-        """Return the part of a sum that is the shortcut, if no part is the stream itself.
+        """Return the shortcut among the parts of a sum of which no part is the stream itself.
 
-        The shortcut is the only part that is linear and does not mix positions, except by pooling;
-        return None if no part is such, or several are.
+        The shortcut is the only part that is linear and does not mix positions, except by pooling.
+        Return None if there is no such part, or more than one.
         """
         plain = [
             part for part in self.parts(Value(end), origin) if self._may_be_shortcut(part, origin)
@@ -388,7 +391,7 @@ class Ways:
 
 
 def combines_without_sum(name: str) -> bool:
-    """Tell whether an operation combines values by its nature, as products do, without a sum."""
+    """Tell whether an operation, such as a product, is known to combine values without a sum."""
     return name in ops.PRODUCTS | {"mul", "div", "cat", "write", "copy"} or ops.is_fused_attention(
         name
     )

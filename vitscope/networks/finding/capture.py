@@ -210,7 +210,8 @@ def _sides_of_addition(
     return found[0], found[1]
 
 
-PROVED = 2  # images
+# The number of images on which branches are proved before they are measured.
+PROVED = 2
 
 
 @dataclass(frozen=True)
@@ -222,17 +223,17 @@ class Proofs:
 
 @torch.inference_mode()
 def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proofs:
-    """Run a network on `images` to prove that reading it and silencing its branches are right.
+    """Prove on `images` that a network's stream is read, and its branches silenced, correctly.
 
     While it is read, the network must return exactly its usual logits and pass all cut points in
     order. Without branches, the stream after each branch must exactly equal the stream before it,
-    if its shortcut changes nothing.
+    if the shortcut beside the branch changes nothing.
     """
     wrong = []
     joins = {i: point.join for i, point in enumerate(points) if point.join is not None}
     names = frozenset[str]().union(*(join.names for join in joins.values()))
     with without_fast_path():
-        # Run in a mode, as the pass without branches does: torch may round differently in one.
+        # Run in a dispatch mode, like the pass without branches: torch may round differently there.
         with Silencing(model, set()):
             plain = tensors_of(model(images))
             returned, _ = _read_stream(model, points, images)

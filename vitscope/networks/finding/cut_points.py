@@ -26,10 +26,10 @@ Alike = tuple[str, int, int]
 class Layout:
     """Describes the order of images (n), channels (c), space (h, w) and tokens (l) in a tensor.
 
-    For tokens, `grid` gives the rows and columns that their positions fill and `count` the number
-    of tokens in an image; the first `prefix` tokens have no position. If tokens are not row by row,
-    `tokens` gives the index of the token at each position. If windows are counted as images, the
-    dimension `n` holds both the images and their windows.
+    For tokens, `grid` gives the rows and columns that their positions fill, and `count` the number
+    of tokens in an image; the first `prefix` tokens have no position. If the tokens do not run row
+    by row, `tokens` gives the index of the token at each position. If windows are counted as
+    images, the dimension `n` holds both the images and their windows.
     """
 
     order: str
@@ -72,8 +72,8 @@ class Layout:
 class OperationId:
     """Identifies an operation in every pass: the `nth` of its module's operations that are `alike`.
 
-    Operations that run inside others are not counted, since those in attention and linear layers
-    depend on the device.
+    Operations that run inside others are not counted, since the operations inside attention and
+    linear layers depend on the device.
     """
 
     module: str
@@ -83,7 +83,7 @@ class OperationId:
 
 @dataclass(frozen=True)
 class Addition:
-    """Names one addition of a join, and the indices of its operands: the stream and the branch.
+    """Identifies one addition of a join, and its operands in stream and branch by their indices.
 
     Indices count all arguments of the operation, including those that are not tensors.
     """
@@ -116,8 +116,8 @@ class CutPoint:
     """A place where the residual stream of a model is read.
 
     The stream is the input or the output of a `module`, or the result of an `operation`. `join` has
-    the additions by which a branch joins the stream there. `norm` says on which side of the norm
-    of their sum the point lies, if there is one.
+    the additions by which a branch joins the stream there. `norm` says on which side of the
+    normalization layer after their sum the point lies; None if there is no such layer.
     """
 
     name: str
@@ -150,7 +150,7 @@ def read_points(text: str) -> list[CutPoint]:
 
 
 class Part(NamedTuple):
-    """Holds the costs of the part that ends at a cut point, or of the head behind the last one."""
+    """Holds the costs of the part that ends at a cut point, or of the head after the last point."""
 
     parameters: int
     operations: int

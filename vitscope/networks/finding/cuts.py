@@ -1,4 +1,4 @@
-"""Find where to cut a network: behind joins, the stem and subsampling, or else behind layers."""
+"""Find where to cut a network: after the stem, joins and subsampling, or else after layers."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class Maps:
 
 
 class RecordedPass:
-    """Holds a recorded pass: its operations, where all paths meet, and which values are maps."""
+    """Holds a recorded pass: its operations, where all paths meet, and which results are maps."""
 
     def __init__(self, model: nn.Module, flow: Dataflow) -> None:
         self.flow = flow
@@ -61,7 +61,7 @@ class RecordedPass:
         self.ways = Ways(flow)
         self._found_ways: dict[int, Way | None] = {}
         self.order = flow.needed()
-        # Leave out a stack that is summed up again: it is part of this sum.
+        # Leave out a stack that the next operation sums up: it is part of that sum.
         stacks = self.ways.summed_stacks
         self.dominators = [index for index in flow.dominators() if index not in stacks]
 
@@ -113,8 +113,8 @@ class RecordedPass:
 
     @cached_property
     def norms(self) -> dict[int, int]:
-        """The index of the norm behind each join, for modules that normalize all their sums."""
-        # A norm behind only the last sum of a module belongs to the network, not to a block.
+        """Where the normalization after each join ends, in modules that normalize all sums."""
+        # A normalization after only a module's last sum belongs to the network, not to a block.
         found = {d: self._norm_behind(d) for d in self.map_joins}
         without = {self.operations[d].module for d, norm in found.items() if norm is None}
         kept = {d: norm for d, norm in found.items() if self.operations[d].module not in without}
@@ -138,7 +138,10 @@ class RecordedPass:
         return None
 
     def _norm_behind(self, end: int) -> int | None:
-        """Return the last operation of a sum's norm in the same block, with its scale and bias."""
+        """Return where the normalization after a sum ends, within the block, with scale and bias.
+
+        Return None if no normalization follows.
+        """
         block, size = self.operations[end].module, self.maps.size(end)
         normalizes, norm = False, None
         for before, index in pairwise(self.dominators[bisect_left(self.dominators, end) :]):
@@ -186,7 +189,7 @@ class RecordedPass:
         return kind_of_branch(self.flow, indices, self.maps.channels(end), size)
 
     def kind_of_join(self, start: int, end: int) -> Kind:
-        """Return the kind of a join's branches: `parallel` if some attend and others do not."""
+        """Return the kind of a join's branches: `parallel` for attention beside other layers."""
         way = self.way(end)
         attending, others = set[int](), set[int]()
         for part in self.ways.branches(way, start) if way else ():
@@ -223,7 +226,7 @@ class RecordedPass:
         return [*filter(self.maps.layout, of_several)]
 
     def stretches(self, cuts: Sequence[int]) -> list[tuple[int, int, float]]:
-        """Return start, end and share of all layers for each stretch between cuts.
+        """Return the start and end of each stretch between cuts, and its share of the layers.
 
         The first stretch starts at the images, and the last ends at the result.
         """
@@ -245,13 +248,13 @@ class RecordedPass:
         return name
 
 
-# A stretch between two cuts with a larger share of the network than this is also cut at layers.
+# A stretch between cuts with a larger share of the network's layers than this is cut at layers.
 LARGE_SHARE = 0.2
 
 
 @dataclass(frozen=True, order=True)
 class Cut:
-    """An operation behind which the network is cut, and how the cut was found.
+    """An operation after which the network is cut, and how the cut was found.
 
     `end` is the addition that joins a branch there, or else `index` itself. `block` is the module
     that ends there. `start` is the operation whose value enters this module, and `begin` the
@@ -291,7 +294,7 @@ class CutFinder:
         stem = self._end_of_stem(blocks[0])
         cuts = [Cut(stem, "stem", "stem", stem, "", 0, 0)]
         if stem == 0:
-            # The network has no cut at the images: the first block takes them and is the stem.
+            # The first block takes the images themselves, so it is the stem.
             cuts = [replace(blocks.pop(0), how="stem", kind="stem")]
         for block in blocks:
             # Cut also at a subsampling before a block, or inside it before its branch begins.
@@ -328,10 +331,13 @@ class CutFinder:
         ]
 
     def _block_cut(self, end: int, block: str) -> Cut:
-        """Return the cut where a block ends: behind the activation or norm of its sum, if any."""
+        """Return the cut where a block ends: after its sum.
+
+        If an activation or a normalization belongs to the sum, the cut lies after it.
+        """
         index = self._pass.activation(end) or self._norms.get(end, end)
         start = self._entry_of_module(end, block)
-        # With a shortcut, the branch begins where the shortcut does, or else where the block does.
+        # A branch begins where its shortcut begins or, without a shortcut, where the block begins.
         how: How = "join" if self._pass.joins(end) else "block"
         begin = self._pass.before(end) if how == "join" else start
         kind = self._pass.kind_of_join(begin, end) if how == "join" else self._pass.kind(begin, end)
@@ -348,7 +354,10 @@ class CutFinder:
         return self._dominators[position]
 
     def _end_of_stem(self, first: Cut) -> int:
-        """Return where the stem ends: before the first block, or its stage if that subsamples."""
+        """Return where the stem ends: before the first block.
+
+        If the stage of this block subsamples first, the stem ends before the stage.
+        """
         outer = first.block
         while "." in outer:
             outer = outer.rpartition(".")[0]
@@ -377,9 +386,9 @@ class CutFinder:
         return sorted([*cuts, *added])
 
     def _layer_cuts(self, start: int, end: int) -> list[Cut]:
-        """Return a cut after each pooling, and after each convolution with what ends it.
+        """Return a cut after each pooling, and after the end of each convolution.
 
-        An activation or a concatenation ends a convolution.
+        A convolution ends with the activation or concatenation that follows it.
         """
         cuts: list[Cut] = []
         last = start

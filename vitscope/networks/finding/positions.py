@@ -33,7 +33,7 @@ class Positions(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """Describes the rows or columns of a map by their middle and the distance between neighbors."""
+    """Describes a map's rows or columns by their middle and the distance between neighbours."""
 
     middle: float
     apart: float
@@ -43,7 +43,7 @@ class _Line(NamedTuple):
 
 
 def _fit_line(positions: Positions, shape: tuple[int, ...], dimension: int) -> _Line | None:
-    """Fit the rows (dimension 2) or columns (3) of maps (N, C, H, W); None if they are no maps."""
+    """Fit rows (dimension 2) or columns (3) of a tensor (N, C, H, W); None if it has no maps."""
     tensor = (positions.row, positions.column)[dimension - 2]
     count, varying = shape[dimension], tensor.flatten()
     if tensor.shape[dimension] != count or len(varying) != count:
@@ -67,7 +67,7 @@ def _image_positions(shape: tuple[int, ...]) -> Positions:
 
 
 def _rows_and_columns(positions: Positions | None, shape: tuple[int, ...]) -> list[_Line]:
-    """Return the rows and columns of maps (N, C, H, W); an empty list if they are no maps."""
+    """Return the rows and columns of a tensor's maps (N, C, H, W); an empty list if it has none."""
     if positions is None or len(shape) != 4:
         return []
     if any(positions.image.shape[d] > 1 for d in (1, 2, 3)):
@@ -77,7 +77,7 @@ def _rows_and_columns(positions: Positions | None, shape: tuple[int, ...]) -> li
 
 
 def _stride_between_maps(operation: Operation, before: tuple[int, ...], dimension: int) -> float:
-    """Return how many rows (dimension 2) or columns (3) of a map become one of the next map."""
+    """Return how many rows (dimension 2) or columns (3) become a row or column of the next map."""
     args = operation.args
     if operation.name in ops.CONVOLUTIONS:
         stride = _setting_of_axis(args[3], dimension)
@@ -152,7 +152,7 @@ def _shifts_map(operation: Operation) -> bool:
 
 
 class Tracer:
-    """Finds the positions of a pass's values; `images` may give other coordinates to trace."""
+    """Finds the positions of a pass's values; `images` may give its input other coordinates."""
 
     def __init__(self, flow: Dataflow, images: Positions | None = None) -> None:
         self._flow = flow
@@ -175,7 +175,7 @@ class Tracer:
         return self._known[value]
 
     def _deciding_values(self, value: Value) -> list[Value]:
-        """Return the values whose positions decide those of `value`."""
+        """Return the values whose positions decide the positions of `value`."""
         operation = self._flow.operations[value.operation]
         operands = operation.operands()
         if operation.name in ops.MOVES:
@@ -189,7 +189,7 @@ class Tracer:
             return []
         same = [v for v in operands if self._flow.shape_of(v) == operation.shape]
         # Ask the earliest operand first: with a shortcut, it is the stream, which is the easiest to
-        # trace. Ask the next one if that has lost its places.
+        # trace. If it has lost its places, ask the next operand.
         asked: list[Value] = []
         for operand in sorted(same, key=lambda v: v.operation):
             asked.append(operand)
@@ -226,14 +226,15 @@ class Tracer:
         return first
 
     def _positions_of_new_map(self, operation: Operation) -> Positions | None:
-        """Return the positions in the map that an operation makes; heads may count as images."""
+        """Return the positions in the map that an operation makes; dimension 0 may hold heads."""
         if len(operation.shape) != 4:
             return None
         operand = operation.operands()[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
         weight = operation.args[1] if operation.name in ops.CONVOLUTIONS else None
         of_one_value = isinstance(weight, Constant) and weight.shape[2:] == (1, 1)
-        # A 1x1 layer mixes dimension 1: heads of scores keep their places, but tokens lose theirs.
+        # A 1x1 convolution mixes dimension 1: if that holds heads, scores keep their places; if it
+        # holds tokens, the places are lost.
         if of_one_value and operation.shape[2:] == shape[2:]:
             return before and before.change_each(lambda t: t.nanmean(1, keepdim=True))
         lines = [
@@ -242,8 +243,8 @@ class Tracer:
         ]
         if before is not None and lines:
             return _map_positions(before.image, lines, operation.shape)
-        # Tokens in a row are no map, even if a layer for maps takes them. Only averages keep
-        # their places known.
+        # Tokens in a row are no map, even if a layer for maps takes them. Their places remain
+        # known only if it averages.
         if 1 in shape[2:] and _lie_in_a_row(before):
             averages = operation.name == "avg_pool2d"
             return self._move_positions(operation, 0) if averages else None
@@ -402,7 +403,7 @@ def _layout_of_tokens(
     raster[rows[on_map] * width + columns[on_map]] = torch.arange(len(on_map))[on_map]
     if bool((raster < 0).any()):
         return None
-    # A prefix is enough only if all tokens behind it run row by row, and none is left over.
+    # A prefix is enough only if all tokens after it run row by row, and none is left over.
     in_order = raster.tolist() == [*range(prefix, len(on_map))]
     letters = {image: "n", channel: "c"} | dict.fromkeys(inner, "l") | dict.fromkeys(others, "l")
     name = "".join(letters[d] for d in range(len(shape)))

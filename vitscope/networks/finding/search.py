@@ -86,7 +86,7 @@ def _locate_point(
 
 
 def _join_or_itself(recorded: RecordedPass, index: int) -> int:
-    """Return the join that an activation or norm belongs to, or else the operation itself."""
+    """Return the join that an activation or normalization follows, or else the operation itself."""
     operation = recorded.operations[index]
     before = [value.operation for value in operation.operands()]
     closes = operation.name in ops.ACTIVATIONS | ops.NORMALIZATIONS
@@ -122,7 +122,7 @@ class _Namer:
         if cut.how == "named":
             return cut.block
         if cut.how == "subsampling":
-            # Name the largest module that subsamples without holding the block behind it.
+            # Name the largest module that subsamples without holding the block after it.
             ran = reversed(self._pass.between(0, cut.index))
             name: str = next((op.module for op in ran if ops.multiplies(op.name)), cut.block)
             while "." in name and not ops.inside(cut.block, name.rpartition(".")[0]):
@@ -167,7 +167,7 @@ class _Namer:
         return order[0] if order else None
 
     def _moves_of_value(self, index: int) -> Iterator[int]:
-        """Yield an operation, and later ones that move its whole value."""
+        """Yield an operation, and the later operations that only move its whole value."""
         yield index
         size = prod(self._pass.operations[index].shape)
         for following in self._pass.dominators[bisect_right(self._pass.dominators, index) :]:
@@ -215,8 +215,8 @@ ADDITIONS_OF_STREAMS = 10  # additions of maps
 class FoundPoints:
     """Holds the cut points of a network, and describes what they do not cover.
 
-    `outputs` is the shape of the network's output for one image. `lost` counts the sums behind the
-    last point that cannot be read. `warnings` are sentences that name modules.
+    `outputs` is the shape of the network's output for one image. `lost` is the number of
+    unreadable sums after the last cut point. `warnings` are sentences that name modules.
     """
 
     points: list[CutPoint]
@@ -236,8 +236,8 @@ def find_cut_points(
     """Return the cut points of a network, given at least two `images`.
 
     Cut points lie at the modules that `points` name, or else are found. `run`, if given, is called
-    in place of the network. `norms` says whether to read the stream before or after the norms of
-    sums.
+    in place of the network. `norms` says whether to read the stream before or after the
+    normalization layers that follow sums.
     """
     recorded = RecordedPass(model, record(model, images, run))
     outputs = recorded.flow.shape_of(recorded.flow.result)[1:]
