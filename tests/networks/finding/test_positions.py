@@ -9,9 +9,9 @@ from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import described
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cuts import Maps
 from vitscope.networks.finding.dataflow import Value, record
 from vitscope.networks.finding.positions import Tracer
+from vitscope.networks.finding.recorded_pass import RecordedMaps
 
 SIZE = 32
 
@@ -148,7 +148,7 @@ class Arranging(nn.Module):
 def test_a_map_is_found_again(name: str) -> None:
     model, images = Arranging(ARRANGED[name]), torch.randn(3, 3, 8, 12)
     flow = record(model, images)
-    layout = Maps(flow).layout(flow.result.operation)
+    layout = RecordedMaps(flow).layout(flow.result.operation)
     # Of as many images as there were, and of others.
     for each in (images, torch.randn(1, 3, 8, 12), torch.randn(7, 3, 8, 12)):
         given = model(each)
@@ -176,7 +176,7 @@ def attended(x: Tensor) -> Tensor:
 )
 def test_what_computes_from_channels_leaves_places_as_they_are(change: Arrange) -> None:
     flow = record(Arranging(change), torch.randn(3, 3, 8, 12))
-    layout = Maps(flow).layout(flow.result.operation)
+    layout = RecordedMaps(flow).layout(flow.result.operation)
     assert (layout.order, layout.prefix, layout.grid) == ("nlc", 1, (4, 6))
 
 
@@ -192,7 +192,7 @@ def test_what_computes_from_channels_leaves_places_as_they_are(change: Arrange) 
 )
 def test_what_is_no_map(change: Arrange) -> None:
     flow = record(Arranging(change), torch.randn(3, 3, 8, 12))
-    assert Maps(flow).layout(flow.result.operation) is None
+    assert RecordedMaps(flow).layout(flow.result.operation) is None
 
 
 def test_tokens_of_hiera_lie_as_its_own_code_says() -> None:

@@ -12,7 +12,6 @@ from vitscope.errors import VitscopeError, quoted
 from vitscope.files.arrays import Array
 from vitscope.networks.finding.branches import attends
 from vitscope.networks.finding.cut_points import Layout
-from vitscope.networks.finding.cuts import RecordedPass
 from vitscope.networks.finding.dataflow import (
     Constant,
     Dataflow,
@@ -23,6 +22,7 @@ from vitscope.networks.finding.dataflow import (
 )
 from vitscope.networks.finding.operations import ADDITIONS, CONVOLUTIONS, PRODUCTS
 from vitscope.networks.finding.positions import Positions, Tracer
+from vitscope.networks.finding.recorded_pass import RecordedPass
 
 # Allow at most this many class tokens and registers before the tokens with positions.
 MOST_PREFIX = 8

@@ -14,8 +14,9 @@ from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import find_main_operation
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Kind, Side
-from vitscope.networks.finding.cuts import Cut, CutFinder, RecordedPass, layer_kind
+from vitscope.networks.finding.cuts import Cut, CutFinder, layer_kind
 from vitscope.networks.finding.dataflow import Passage, Value, record
+from vitscope.networks.finding.recorded_pass import RecordedPass
 
 Points = Sequence[Mapping[str, Any]]
 
