@@ -13,7 +13,7 @@ from vitscope.networks.building.networks import ends_of, own_type, unwrap_compil
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import Replay, reading
 from vitscope.networks.finding.cut_points import Layout, Side
-from vitscope.networks.finding.search import Points
+from vitscope.networks.finding.cuts import Points
 from vitscope.scopes.lending import choose_device, device_of, lend
 
 

@@ -20,6 +20,7 @@ from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import multiplies_values
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, Part, Side, write_points
+from vitscope.networks.finding.cuts import Points
 from vitscope.networks.finding.dataflow import (
     Constant,
     Dataflow,
@@ -30,7 +31,7 @@ from vitscope.networks.finding.dataflow import (
     record,
 )
 from vitscope.networks.finding.operations import Args, Kwargs
-from vitscope.networks.finding.search import Points, find_cut_points
+from vitscope.networks.finding.search import find_cut_points
 
 Shape = tuple[int, ...]
 

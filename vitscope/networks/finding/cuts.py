@@ -1,12 +1,18 @@
-"""Find where to cut a network: after the stem, joins and subsampling, or else after layers."""
+"""Find where to cut a network: after stem, joins, subsampling and layers, or at named modules."""
 
+import re
 from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import pattern_of_module
 from vitscope.networks.finding.cut_points import How, Kind, Side
 from vitscope.networks.finding.recorded_pass import RecordedPass
+
+Points = Sequence[Mapping[str, Any]]
 
 # A stretch between cuts with a larger share of the network's layers than this is cut at layers.
 LARGE_SHARE = 0.2
@@ -30,7 +36,7 @@ class Cut:
     begin: int
 
 
-def layer_kind(recorded: RecordedPass, start: int, end: int) -> Kind:
+def kind_of_cut(recorded: RecordedPass, start: int, end: int) -> Kind:
     if recorded.operations[end].name in ops.POOLINGS:
         return "pool"
     kind = recorded.kind(start, end)
@@ -154,7 +160,7 @@ class CutFinder:
         last = start
         for index in self._dominators:
             if start < index < end and self._ends_layer(last, index):
-                kind, module = layer_kind(self._pass, last, index), self._operations[index].module
+                kind, module = kind_of_cut(self._pass, last, index), self._operations[index].module
                 layer = self._pass.largest_module(module, last, index)
                 cuts.append(Cut(index, "layer", kind, index, layer, last, last))
                 last = index
@@ -168,3 +174,77 @@ class CutFinder:
         if operation.name == "cat":
             return convolved
         return operation.name in ops.POOLINGS or (operation.name in ops.ACTIVATIONS and convolved)
+
+
+def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
+    entries = [
+        _locate_named_cut(recorded, name, point)
+        for point in points
+        for name in _modules_of_named_cuts(recorded, point)
+    ]
+    cuts: list[Cut] = []
+    last = 0
+    for index, name, at in sorted(entries):
+        if cuts and index == last:
+            raise VitscopeError(
+                f"points: the {at} of {quoted(name)} is the same value as "
+                f"{quoted(cuts[-1].block)}, which is named too: leave one out."
+            )
+        called = name if at == "output" else f"{name}.input"
+        end = _join_of_named_cut(recorded, index)
+        begin = recorded.before(end) if recorded.joins(end) else last
+        # After a point within a branch, only the sum may be left: take the branch's kind.
+        works = any(ops.multiplies(op.name) for op in recorded.between(last, index))
+        kind: Kind = kind_of_cut(recorded, last if works else begin, index) if cuts else "stem"
+        cuts.append(Cut(index, "named", kind, end, called, last, begin))
+        last = index
+    return cuts
+
+
+def _modules_of_named_cuts(recorded: RecordedPass, point: Mapping[str, Any]) -> list[str]:
+    """Return the modules that match a pattern: `*` is one part of a name, `**` any text."""
+    fitting = re.escape(point["module"]).replace(r"\*\*", ".*").replace(r"\*", "[^.]*")
+    names = [name for name in recorded.modules if re.fullmatch(fitting, name)]
+    if not names:
+        raise VitscopeError(
+            f"points: the network has no module '{point['module']}'."
+            f"{nearest(point['module'], recorded.modules)}"
+        )
+    return names
+
+
+def _locate_named_cut(
+    recorded: RecordedPass, name: str, point: Mapping[str, Any]
+) -> tuple[int, str, str]:
+    at, calls = point.get("at", "output"), recorded.flow.calls[name]
+    if calls != 1:
+        raise VitscopeError(
+            f"points: {quoted(name)} runs {calls} times in a pass, allowed: modules that run once."
+        )
+    indices = [
+        passage.value.operation
+        for passage in recorded.flow.passages
+        if (passage.module, passage.at) == (name, at) and passage.value.output == 0
+    ]
+    if not indices or recorded.maps.layout(indices[0]) is None:
+        said = "it does not depend on the images"
+        if indices:
+            shape = recorded.operations[indices[0]].shape
+            said = f"of {recorded.flow.images} images it has the shape {shape}"
+        raise VitscopeError(f"points: the {at} of {quoted(name)} is no feature map: {said}.")
+    if indices[0] not in recorded.dominators and not point.get("inside", False):
+        raise VitscopeError(
+            f"points: the {at} of {quoted(name)} is not the whole stream: the result also "
+            f"depends on values that go around it. Say `inside: true` with the point to read "
+            f"it all the same."
+        )
+    return indices[0], name, at
+
+
+def _join_of_named_cut(recorded: RecordedPass, index: int) -> int:
+    """Return the join that an activation or normalization follows, or else the operation itself."""
+    operation = recorded.operations[index]
+    before = [value.operation for value in operation.operands()]
+    closes = operation.name in ops.ACTIVATIONS | ops.NORMALIZATIONS
+    activated = closes and before and recorded.joins(before[0])
+    return before[0] if activated and before[0] in recorded.dominators else index

@@ -1,4 +1,4 @@
-"""Read a recorded pass: where its paths meet, how branches join there, and which results are maps."""
+"""Read a recorded pass: where paths meet, where branches join, and which results are maps."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -108,7 +108,7 @@ class RecordedPass:
     def norms(self) -> dict[int, int]:
         """Where the normalization after each join ends, in modules that normalize all sums."""
         # A normalization after only a module's last sum belongs to the network, not to a block.
-        found = {d: self._norm_behind(d) for d in self.map_joins}
+        found = {d: self._norm_after(d) for d in self.map_joins}
         without = {self.operations[d].module for d, norm in found.items() if norm is None}
         kept = {d: norm for d, norm in found.items() if self.operations[d].module not in without}
         return {d: norm for d, norm in kept.items() if norm is not None}
@@ -130,7 +130,7 @@ class RecordedPass:
             last = index
         return None
 
-    def _norm_behind(self, end: int) -> int | None:
+    def _norm_after(self, end: int) -> int | None:
         """Return where the normalization after a sum ends, within the block, with scale and bias.
 
         Return None if no normalization follows.

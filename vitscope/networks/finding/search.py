@@ -1,98 +1,21 @@
 """Find the cut points of any network from what it computes, or take those that a study names."""
 
-import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from torch import Tensor, nn
 
-from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import find_main_operation
-from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Kind, Side
-from vitscope.networks.finding.cuts import Cut, CutFinder, layer_kind
+from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Side
+from vitscope.networks.finding.cuts import Cut, CutFinder, Points, named_cuts
 from vitscope.networks.finding.dataflow import Passage, Value, record
 from vitscope.networks.finding.recorded_pass import RecordedPass
-
-Points = Sequence[Mapping[str, Any]]
-
-
-def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
-    entries = [
-        _locate_point(recorded, name, point)
-        for point in points
-        for name in _match_modules(recorded, point)
-    ]
-    cuts: list[Cut] = []
-    last = 0
-    for index, name, at in sorted(entries):
-        if cuts and index == last:
-            raise VitscopeError(
-                f"points: the {at} of {quoted(name)} is the same value as "
-                f"{quoted(cuts[-1].block)}, which is named too: leave one out."
-            )
-        called = name if at == "output" else f"{name}.input"
-        end = _join_or_itself(recorded, index)
-        begin = recorded.before(end) if recorded.joins(end) else last
-        # After a point within a branch, only the sum may be left: take the branch's kind.
-        works = any(ops.multiplies(op.name) for op in recorded.between(last, index))
-        kind: Kind = layer_kind(recorded, last if works else begin, index) if cuts else "stem"
-        cuts.append(Cut(index, "named", kind, end, called, last, begin))
-        last = index
-    return cuts
-
-
-def _match_modules(recorded: RecordedPass, point: Mapping[str, Any]) -> list[str]:
-    """Return the modules that match a pattern: `*` is one part of a name, `**` any text."""
-    fitting = re.escape(point["module"]).replace(r"\*\*", ".*").replace(r"\*", "[^.]*")
-    names = [name for name in recorded.modules if re.fullmatch(fitting, name)]
-    if not names:
-        raise VitscopeError(
-            f"points: the network has no module '{point['module']}'."
-            f"{nearest(point['module'], recorded.modules)}"
-        )
-    return names
-
-
-def _locate_point(
-    recorded: RecordedPass, name: str, point: Mapping[str, Any]
-) -> tuple[int, str, str]:
-    at, calls = point.get("at", "output"), recorded.flow.calls[name]
-    if calls != 1:
-        raise VitscopeError(
-            f"points: {quoted(name)} runs {calls} times in a pass, allowed: modules that run once."
-        )
-    indices = [
-        passage.value.operation
-        for passage in recorded.flow.passages
-        if (passage.module, passage.at) == (name, at) and passage.value.output == 0
-    ]
-    if not indices or recorded.maps.layout(indices[0]) is None:
-        said = "it does not depend on the images"
-        if indices:
-            shape = recorded.operations[indices[0]].shape
-            said = f"of {recorded.flow.images} images it has the shape {shape}"
-        raise VitscopeError(f"points: the {at} of {quoted(name)} is no feature map: {said}.")
-    if indices[0] not in recorded.dominators and not point.get("inside", False):
-        raise VitscopeError(
-            f"points: the {at} of {quoted(name)} is not the whole stream: the result also "
-            f"depends on values that go around it. Say `inside: true` with the point to read "
-            f"it all the same."
-        )
-    return indices[0], name, at
-
-
-def _join_or_itself(recorded: RecordedPass, index: int) -> int:
-    """Return the join that an activation or normalization follows, or else the operation itself."""
-    operation = recorded.operations[index]
-    before = [value.operation for value in operation.operands()]
-    closes = operation.name in ops.ACTIVATIONS | ops.NORMALIZATIONS
-    activated = closes and before and recorded.joins(before[0])
-    return before[0] if activated and before[0] in recorded.dominators else index
 
 
 class _Namer:
