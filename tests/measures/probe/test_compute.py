@@ -14,7 +14,7 @@ from vitscope.data.split import Split
 from vitscope.measures.given import OnModel
 from vitscope.measures.probe.compute import draw_places, measure_probe, pixels_of_cells
 from vitscope.measures.probe.measure import PROBE_PART
-from vitscope.networks.finding.cut_points import Layout
+from vitscope.networks.finding.layout import Layout
 
 IMAGES, TOKENS = 6, 2
 
