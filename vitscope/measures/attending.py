@@ -124,7 +124,7 @@ def fuse_heads(weights: Weights, fusion: str) -> Tensor:
     """Return the mean, maximum or minimum over heads: (images, windows, queries, keys)."""
     found: list[Tensor] = []
     fuse, join = _FUSED[fusion]
-    for piece in weights.pieces():
+    for piece in weights.read_pieces():
         of_piece = fuse(piece.weights.float(), 2)
         if piece.heads.start:
             found[-1] = join(found[-1], of_piece)

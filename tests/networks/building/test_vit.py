@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from tests.helpers.attending import found_in, sharpened, weights_of
 from tests.helpers.networks import build_undrawn
-from vitscope.networks.attention.reading import differences
+from vitscope.networks.attention.reading import differences_of_read_attention
 from vitscope.networks.building.families._parts import keys_in_windows
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import fill, plain_attention
@@ -146,7 +146,7 @@ def test_cut_points_are_those_of_a_plain_vit_and_attention_is_proven(model: Any)
         (point.name, point.kind) for point in theirs
     ]
     attentions = found_in(model, SIZE).attentions
-    proven = differences(model, attentions, IMAGES)
+    proven = differences_of_read_attention(model, attentions, IMAGES)
     assert proven.keys() == {"blocks.0.attn", "blocks.1.attn"}
     assert max(proven.values()) < 1e-5
 

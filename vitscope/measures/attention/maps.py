@@ -287,7 +287,7 @@ class Maps:
     def of(self, weights: Weights) -> Iterator[dict[str, Any]]:
         """Yield a row of the table for each requested map of one image."""
         found: dict[tuple[int, int], Array] = {}
-        for piece in weights.pieces():
+        for piece in weights.read_pieces():
             for place, head in enumerate(range(piece.heads.start, piece.heads.stop)):
                 matrix = join_windows(
                     piece.weights[0, :, place].float().cpu(), self._queries, self._keys

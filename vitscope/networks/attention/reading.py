@@ -75,7 +75,9 @@ class Piece:
 class Weights:
     """Computes the weights of one attention of a network for a batch, piece by piece."""
 
-    def __init__(self, attention: Attention, images: int, source: "Tensor | _Fused") -> None:
+    def __init__(
+        self, attention: Attention, images: int, source: "Tensor | _FusedAttention"
+    ) -> None:
         self.attention, self.images = attention, images
         self._source = source
 
@@ -88,7 +90,7 @@ class Weights:
         """Return weights with other `values` per query and key, laid out like the network's."""
         return Weights(self.attention, self.images, values)
 
-    def pieces(self) -> Iterator[Piece]:
+    def read_pieces(self) -> Iterator[Piece]:
         """Yield the attention of a few images at a time, or of a few heads of one image."""
         attention = self.attention
         queries, keys = attention.queries.shape[1], attention.keys.shape[1]
@@ -100,14 +102,16 @@ class Weights:
             for start in range(0, attention.heads, heads):
                 chosen = slice(start, min(start + heads, attention.heads))
                 places = attention.places(self.images, first, last, chosen)
-                weights = _take_places(self._source, places.ravel())
+                weights = _read_attention_places(self._source, places.ravel())
                 shaped = weights.reshape(*places.shape, *weights.shape[-2:])
                 yield Piece(slice(first, last), chosen, shaped)
 
 
-def _take_places(source: "Tensor | _Fused", places: npt.NDArray[np.int64]) -> Tensor:
+def _read_attention_places(
+    source: "Tensor | _FusedAttention", places: npt.NDArray[np.int64]
+) -> Tensor:
     """Take places along all dimensions but the last two, as if they were one dimension."""
-    if isinstance(source, _Fused):
+    if isinstance(source, _FusedAttention):
         return source.weights_at(places)
     flat = source.reshape(-1, *source.shape[-2:])
     first, last = int(places[0]), int(places[-1])
@@ -116,7 +120,7 @@ def _take_places(source: "Tensor | _Fused", places: npt.NDArray[np.int64]) -> Te
     return flat[torch.from_numpy(places).to(flat.device)]
 
 
-class _Fused:
+class _FusedAttention:
     """Recomputes attention from the operands of a fused operation, which does not return it."""
 
     def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -133,13 +137,15 @@ class _Fused:
         self.shape = (*self._query.shape[:-1], self._key.shape[-2])
 
     def weights_at(self, places: npt.NDArray[np.int64]) -> Tensor:
-        query, key = (widened(_take_places(each, places)) for each in (self._query, self._key))
+        query, key = (
+            widened(_read_attention_places(each, places)) for each in (self._query, self._key)
+        )
         scores = torch.matmul(query * self._scale, key.transpose(-2, -1))
         if self._causal:
             ones = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device)
             scores = scores.masked_fill(~ones.tril(), -torch.inf)
         if self._mask is not None:
-            mask = self._mask_at(places)
+            mask = self._read_mask_at(places)
             if mask.dtype is torch.bool:
                 scores = scores.masked_fill(~mask, -torch.inf)
             else:
@@ -149,7 +155,7 @@ class _Fused:
         softmax: Callable[[Tensor, int], Tensor] = torch._safe_softmax if masked else torch.softmax
         return softmax(scores, -1)
 
-    def _mask_at(self, places: npt.NDArray[np.int64]) -> Tensor:
+    def _read_mask_at(self, places: npt.NDArray[np.int64]) -> Tensor:
         """Return the mask at each place; places may share one mask."""
         assert self._mask is not None
         leading = self.shape[:-2]
@@ -161,7 +167,9 @@ class _Fused:
         return mask[tuple(each.to(mask.device) for each in chosen)]
 
 
-def _source_of_weights(function: Any, args: Args, kwargs: Kwargs, result: Any) -> Tensor | _Fused:
+def _read_attention_source(
+    function: Any, args: Args, kwargs: Kwargs, result: Any
+) -> Tensor | _FusedAttention:
     name = ops.plain_name(function)
     weights: Tensor = result
     if name == ops.FLEX_ATTENTION:
@@ -170,7 +178,7 @@ def _source_of_weights(function: Any, args: Args, kwargs: Kwargs, result: Any) -
         identity = torch.eye(value.shape[-2], dtype=value.dtype, device=value.device)
         weights, *_ = function(query, key, identity.expand(*value.shape[:-1], -1), *rest, **kwargs)
     elif ops.is_fused_attention(name):
-        return _Fused(function, args, kwargs)
+        return _FusedAttention(function, args, kwargs)
     return weights
 
 
@@ -181,7 +189,7 @@ def repeat_shared_heads(query: Tensor, key: Tensor) -> Tensor:
     return key
 
 
-class Counting(ops.ModuleMode):  # type: ignore[no-untyped-call]
+class AttentionCounting(ops.ModuleMode):  # type: ignore[no-untyped-call]
     def __init__(
         self, model: nn.Module, see: Callable[[SoftmaxId, Any, Args, Kwargs, Any], None]
     ) -> None:
@@ -211,7 +219,7 @@ def attending(model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> 
         yield
 
 
-class _Reader(Counting):  # type: ignore[no-untyped-call]
+class _Reader(AttentionCounting):  # type: ignore[no-untyped-call]
     def __init__(self, model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> None:
         super().__init__(model, self._sink_weights)
         self._attentions, self._sink = attentions, sink
@@ -228,7 +236,7 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
         number = self._wanted.get(which)
         if number is None:
             return
-        source = _source_of_weights(function, args, kwargs, result)
+        source = _read_attention_source(function, args, kwargs, result)
         attention = self._attentions[number]
         places = self._images * len(attention.arrangement)
         shape = (places, attention.queries.shape[1], attention.keys.shape[1])
@@ -274,16 +282,16 @@ class Use:
 
 
 @contextmanager
-def using_attention(
+def reading_attention_use(
     model: nn.Module, attentions: Sequence[Attention], see: Callable[[Use], None]
 ) -> Iterator[None]:
     """Call `see(use)` whenever a pass in the block uses attention that is not mixed."""
-    mode = _Using(see)
+    mode = _AttentionUseReader(see)
     with attending(model, attentions, mode.keep_weights), mode:
         yield
 
 
-class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
+class _AttentionUseReader(ops.OperationMode):  # type: ignore[no-untyped-call]
     """Finds the product of the most recently read attention and its values."""
 
     def __init__(self, see: Callable[[Use], None]) -> None:
@@ -298,7 +306,7 @@ class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
         places = weights.images * len(attention.arrangement)
         queries, keys = attention.queries.shape[1], attention.keys.shape[1]
         read = torch.full((places, queries, keys), torch.nan)
-        for piece in weights.pieces():
+        for piece in weights.read_pieces():
             first, last = piece.images.start, piece.images.stop
             where = attention.places(weights.images, first, last, piece.heads)
             read[torch.from_numpy(where)] = piece.weights.float().cpu()
@@ -355,13 +363,13 @@ def describe_misread_attentions(
     tolerance = max(TOLERANCE, ROUNDINGS * torch.finfo(own_type(model)).eps)
     return [
         f"the attention of {quoted(name)} is not what was read of it"
-        for name, difference in differences(model, attentions, images).items()
+        for name, difference in differences_of_read_attention(model, attentions, images).items()
         if not difference <= tolerance
     ]
 
 
 @torch.inference_mode()
-def differences(
+def differences_of_read_attention(
     model: nn.Module, attentions: Sequence[Attention], images: Tensor
 ) -> Mapping[str, float]:
     """Return, by attention name, how far attention times values is from the network's output.
@@ -373,6 +381,6 @@ def differences(
     def note_difference(use: Use) -> None:
         found[use.attention.name] = use.difference
 
-    with using_attention(model, attentions, note_difference):
+    with reading_attention_use(model, attentions, note_difference):
         model(images)
     return found
