@@ -62,7 +62,7 @@ def list_blocks(
     follows this sum, if any.
     """
 
-    def find_and_measure_parts(run: Run, images: Tensor) -> Blocks:
+    def list_blocks_in_pass(run: Run, images: Tensor) -> Blocks:
         # Restore attributes that modules set, such as cached biases: the next pass would read them.
         with keeping_attributes(model):
             found = find_cut_points(model, images, run, points, norms)
@@ -73,8 +73,8 @@ def list_blocks(
                 f"the network returns {shape} values for an image, where its data have {classes} "
                 f"classes: give it as many outputs, or its data as many classes."
             )
-        shapes, parts, unread = _measure_parts(model, run, found.points, images[:1])
-        table = _make_block_table(name, found.points, shapes, parts[:-1], found.lost)
+        shapes, parts, unread = _measure_block_costs(model, run, found.points, images[:1])
+        table = _tabulate_blocks(name, found.points, shapes, parts[:-1], found.lost)
         uncovered = [*found.uncovered]
         if unread:
             uncovered.append(f"{unread} parameters that no operation reads")
@@ -82,7 +82,7 @@ def list_blocks(
         return Blocks(table, parts[-1], found.points, uncovered, warnings)
 
     try:
-        return on_shapes(model.eval(), network, find_and_measure_parts)
+        return on_shapes(model.eval(), network, list_blocks_in_pass)
     except VitscopeError as error:
         raise VitscopeError(f"models.{name}: {error}") from error
     except Exception as error:
@@ -91,7 +91,7 @@ def list_blocks(
         raise
 
 
-def _make_block_table(
+def _tabulate_blocks(
     name: str, points: Sequence[CutPoint], shapes: Sequence[Shape], parts: Sequence[Part], lost: int
 ) -> pd.DataFrame:
     # Count lost sums in the depth too, since the cut points do not reach the network's end.
@@ -112,7 +112,7 @@ def _make_block_table(
     )
 
 
-def _measure_parts(
+def _measure_block_costs(
     model: nn.Module, run: Run, cut_points: Sequence[CutPoint], image: Tensor
 ) -> tuple[list[Shape], list[Part], int]:
     """Return shapes at cut points, costs of the parts, and the number of unread parameters."""
@@ -120,8 +120,8 @@ def _measure_parts(
     # fuse them.
     shapes: list[Shape] = []
     parts: list[Part] = []
-    weights = _ParameterCounter(model)
-    operations, activations = FlopCounterMode(display=False), ActivationCounter()
+    weights = _BlockParameterCounter(model)
+    operations, activations = FlopCounterMode(display=False), BlockActivationCounter()
 
     def end_part() -> None:
         total = operations.get_total_flops() // 2
@@ -141,7 +141,7 @@ def _measure_parts(
     return shapes, parts, weights.unread_count()
 
 
-class _ParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]
+class _BlockParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self._model = model
@@ -187,7 +187,7 @@ class _ParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]
         return sum(self._unread.values())
 
 
-class ActivationCounter(ops.OperationMode):
+class BlockActivationCounter(ops.OperationMode):
     """Counts the bytes of new tensors that operations return: their sum, and the peak in memory."""
 
     def __init__(self) -> None:
@@ -240,12 +240,12 @@ class Place(NamedTuple):
     layer: Layer
 
 
-def place_parameters(
+def place_parameters_in_blocks(
     model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor
 ) -> dict[str, Place]:
     """Map each parameter's name to its block and layer, given at least two `images`."""
     blocks = _blocks_of_parameters(model, cut_points, images)
-    layers = _Layers(model, record(model, images)).find_layers()
+    layers = _BlockLayers(model, record(model, images)).find_layers()
     ends: Mapping[int, Layer] = {0: "stem", len(cut_points): "head"}
     return {
         name: Place(
@@ -284,7 +284,7 @@ def _blocks_of_parameters(
     return blocks
 
 
-class _Layers:
+class _BlockLayers:
     def __init__(self, model: nn.Module, flow: Dataflow) -> None:
         self._model, self._flow = model, flow
         self._qkv: set[int] = set()
