@@ -50,19 +50,19 @@ def kind_of_branch(
     """Return the kind of a branch; `channels` and `size` describe the stream's feature map."""
     branch = [flow.operations[index] for index in indices]
     softmax = any(op.name in ops.SOFTMAXES or ops.is_fused_attention(op.name) for op in branch)
-    if not softmax and _passes_state(flow, indices, size):
+    if not softmax and _branch_passes_state(flow, indices, size):
         return "ssm"
     if any(map(attends, branch)):
         return "msa"
     spatial = [operation for operation in branch if _is_spatial_convolution(flow, operation)]
-    if spatial and not _are_part_of_mlp(flow, spatial, branch, channels):
+    if spatial and not _belong_to_mlp_branch(flow, spatial, branch, channels):
         return "conv"
     if any(op.name in ops.PRODUCTS | ops.CONVOLUTIONS or ops.is_fourier(op.name) for op in branch):
         return "mlp"
     return "pool" if any(op.name in ops.POOLINGS for op in branch) else "mlp"
 
 
-def _passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bool:
+def _branch_passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bool:
     """Tell whether operations pass a state along positions, as state-space models do.
 
     They do if one of them accumulates, as `cumsum` does, or if a chain of additions, each to a
@@ -75,9 +75,7 @@ def _passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int, int])
     steps: dict[int, int] = {}
     for index in indices:
         operation = flow.operations[index]
-        carried = [
-            _steps_to_multiplied_state(flow, v.operation, steps) for v in operation.operands()
-        ]
+        carried = [_branch_steps_to_state(flow, v.operation, steps) for v in operation.operands()]
         if operation.name in ("add", "sub"):
             steps[index] = 1 + max(carried, default=0)
         elif operation.name in ("addcmul", "lerp"):
@@ -90,14 +88,14 @@ def _passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int, int])
     return False
 
 
-def _steps_to_multiplied_state(flow: Dataflow, index: int, steps: Mapping[int, int]) -> int:
+def _branch_steps_to_state(flow: Dataflow, index: int, steps: Mapping[int, int]) -> int:
     """Return the number of steps that led to the state which an operation multiplies.
 
     The operation may also move such a product. Return 0 for all other operations.
     """
     operation = flow.operations[index]
     if operation.name in ops.MOVES and len(operation.operands()) == 1:
-        return _steps_to_multiplied_state(flow, operation.operands()[0].operation, steps)
+        return _branch_steps_to_state(flow, operation.operands()[0].operation, steps)
     if operation.name != "mul":
         return 0
     return max((steps.get(v.operation, 0) for v in operation.operands()), default=0)
@@ -112,7 +110,7 @@ def _is_spatial_convolution(flow: Dataflow, operation: Operation) -> bool:
     return operation.name in ops.CONVOLUTIONS and max(_kernel_shape(flow, operation)[2:]) > 1
 
 
-def _are_part_of_mlp(
+def _belong_to_mlp_branch(
     flow: Dataflow, spatial: Sequence[Operation], branch: Sequence[Operation], channels: int
 ) -> bool:
     """Tell whether convolutions are part of an MLP: depthwise, and as wide as its inner layer."""
