@@ -12,7 +12,7 @@ from tests.helpers.attending import found_in, weights_of
 from vitscope.errors import VitscopeError
 from vitscope.networks.attention.reading import differences_of_read_attention
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.capture import prove
+from vitscope.networks.finding.capture import prove_capture
 
 SIZE, PATCH, CHANNELS, HEADS, DEPTH = 16, 4, 8, 2, 2
 TOKENS = (SIZE // PATCH) ** 2
@@ -85,7 +85,7 @@ class Transformer(nn.Module):
 def test_a_network_with_flex_attention_is_read_as_any(model: Transformer) -> None:
     blocks = list_blocks("net", model, NETWORK)
     assert blocks.table["kind"].tolist() == ["stem", *["msa", "mlp"] * DEPTH]
-    proofs = prove(model, blocks.points, IMAGES)
+    proofs = prove_capture(model, blocks.points, IMAGES)
     assert (proofs.wrong, proofs.silenced, proofs.restored) == ([], 2 * DEPTH, 2 * DEPTH)
 
     found = found_in(model, SIZE)

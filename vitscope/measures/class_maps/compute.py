@@ -22,7 +22,7 @@ from vitscope.measures.shown import images_shown, name_class
 from vitscope.measures.tokens.pca import named_point
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import Attention, Weights, attending
-from vitscope.networks.finding.capture import reading
+from vitscope.networks.finding.capture import capturing_tensors
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.finding.operations import Args, Kwargs, OperationMode
 from vitscope.networks.running.predictions import decide_among
@@ -148,7 +148,7 @@ class Explainer:
         # Compute attention step by step: fused kernels have no gradient by its weights.
         with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
             with (
-                reading(network, points, keep_stream),
+                capturing_tensors(network, points, keep_stream),
                 attending(network, attentions, keep_attention),
                 places,
             ):

@@ -30,11 +30,13 @@ def capturing(
     def sink_feature_map(index: int, tensor: Tensor) -> None:
         sink(index, cut_points[index].layout.to_nchw(tensor))
 
-    return reading(model, cut_points, sink_feature_map)
+    return capturing_tensors(model, cut_points, sink_feature_map)
 
 
 @contextmanager
-def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
+def capturing_tensors(
+    model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink
+) -> Iterator[None]:
     """Call `sink(index, tensor)` as `capturing` does, but with the model's own tensor.
 
     A tensor that an operation returns gets its gradient history only after the operation ends, so
@@ -42,7 +44,7 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
     """
     seen: list[int] = []
 
-    def sink_in_order(index: int, tensor: Tensor) -> None:
+    def capture_in_order(index: int, tensor: Tensor) -> None:
         if index != len(seen):
             raise ops.another_path(
                 f"came to the cut point {quoted(cut_points[index].name)} after {len(seen)} others, "
@@ -63,17 +65,17 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
         stack.enter_context(without_fast_path())
         for index, point in enumerate(cut_points):
             if not point.operation:
-                stack.callback(_attach_hook(model, point, index, sink_in_order).remove)
+                stack.callback(_attach_hook(model, point, index, capture_in_order).remove)
         stack.callback(model.register_forward_pre_hook(forget_seen_points).remove)
         if by_operation:
-            stack.enter_context(_Reader(model, by_operation, sink_in_order))
+            stack.enter_context(_Capturer(model, by_operation, capture_in_order))
         stack.callback(model.register_forward_hook(refuse_unseen_points).remove)
         yield
 
 
 def _attach_hook(model: nn.Module, point: CutPoint, index: int, read: Sink) -> Any:
     # Return nothing from the hook: a returned value would replace the stream.
-    def read_tensor(module: nn.Module, args: Any, last: Any) -> None:
+    def capture_tensor(module: nn.Module, args: Any, last: Any) -> None:
         tensor = ops.first_tensor((args, last) if point.at == "input" else last)
         if tensor is None:
             raise VitscopeError(
@@ -83,11 +85,11 @@ def _attach_hook(model: nn.Module, point: CutPoint, index: int, read: Sink) -> A
 
     module = model.get_submodule(point.module or "")
     if point.at == "input":
-        return module.register_forward_pre_hook(read_tensor, with_kwargs=True)
-    return module.register_forward_hook(read_tensor)
+        return module.register_forward_pre_hook(capture_tensor, with_kwargs=True)
+    return module.register_forward_hook(capture_tensor)
 
 
-class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
+class _Capturer(ops.ModuleMode):  # type: ignore[no-untyped-call]
     def __init__(self, model: nn.Module, wanted: Mapping[OperationId, int], read: Sink) -> None:
         super().__init__(model)
         self._names = {operation.alike[0] for operation in wanted}
@@ -105,7 +107,7 @@ class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
         return result
 
 
-class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
+class _CapturedJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
     def __init__(self, model: nn.Module, names: Set[str], *joins: Join) -> None:
         super().__init__(model)
         self.names = names
@@ -142,7 +144,7 @@ class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
             )
 
 
-class Silencing(_AtJoins):  # type: ignore[no-untyped-call]
+class Silencing(_CapturedJoins):  # type: ignore[no-untyped-call]
     """Makes joins return the stream without the branch that they would add."""
 
     def run_addition(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
@@ -154,7 +156,7 @@ class Silencing(_AtJoins):  # type: ignore[no-untyped-call]
         return function(*args, **kwargs)
 
 
-class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
+class JoinReader(_CapturedJoins):  # type: ignore[no-untyped-call]
     """Reads the stream and the branch that a join adds, before anything overwrites them."""
 
     def __init__(
@@ -170,7 +172,7 @@ class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
 
     def run_addition(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
         join, index = self._joins[addition]
-        stream, branch = _sides_of_addition(addition, function, args, kwargs)
+        stream, branch = _capture_sides(addition, function, args, kwargs)
         if join in self._sides:
             stream, before = self._sides.pop(join)
             branch = before + branch
@@ -181,7 +183,7 @@ class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
         return function(*args, **kwargs)
 
 
-def _sides_of_addition(
+def _capture_sides(
     addition: Addition, function: Any, args: Args, kwargs: Kwargs
 ) -> tuple[Tensor, Tensor]:
     """Return the two sides of an addition: the stream, and the sum of its other operands."""
@@ -221,7 +223,7 @@ class Proofs:
 
 
 @torch.inference_mode()
-def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proofs:
+def prove_capture(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proofs:
     """Prove on `images` that a network's stream is read, and its branches silenced, correctly.
 
     While it is read, the network must return exactly its usual logits and pass all cut points in
@@ -235,11 +237,11 @@ def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proof
         # Run in a dispatch mode, like the pass without branches: torch may round differently there.
         with Silencing(model, set()):
             plain = tensors_of(model(images))
-            returned, _ = _read_stream(model, points, images)
+            returned, _ = _capture_stream(model, points, images)
         if not all(map(torch.equal, plain, returned)):
             wrong.append("the logits change when the network is read")
         with Silencing(model, names, *joins.values()) as silencing:
-            _, stream = _read_stream(model, points, images)
+            _, stream = _capture_stream(model, points, images)
         silencing.check()
     wrong += [
         f"without the branch of {quoted(points[index].name)} the stream is another than before it"
@@ -250,10 +252,10 @@ def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proof
     return Proofs(len(joins), restored, wrong)
 
 
-def refuse_unproven(
+def refuse_unproven_capture(
     where: str, model: nn.Module, points: Sequence[CutPoint], images: Tensor
 ) -> None:
-    wrong = prove(model, points, images).wrong
+    wrong = prove_capture(model, points, images).wrong
     if wrong:
         raise VitscopeError(
             f"{where}: {wrong[0]}: branches of the network cannot be measured; take it out of this "
@@ -261,7 +263,7 @@ def refuse_unproven(
         )
 
 
-def _read_stream(
+def _capture_stream(
     model: nn.Module, points: Sequence[CutPoint], images: Tensor
 ) -> tuple[list[Tensor], list[Tensor]]:
     stream: list[Tensor] = []
