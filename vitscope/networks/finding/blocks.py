@@ -19,7 +19,7 @@ from vitscope.networks.building.own_code import explain_failure
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import multiplies_values
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_points import CutPoint, Part, Side, write_points
+from vitscope.networks.finding.cut_points import CutPoint, Part, Side, write_cut_points
 from vitscope.networks.finding.cuts import Points
 from vitscope.networks.finding.dataflow import (
     Constant,
@@ -46,7 +46,7 @@ class Blocks(NamedTuple):
     def metadata(self) -> dict[str, str]:
         head = {f"head_{cost}": str(value) for cost, value in self.head._asdict().items()}
         found = {"uncovered": "; ".join(self.uncovered), **warning_metadata(self.warnings)}
-        return head | found | {"cut_points": write_points(self.points)}
+        return head | found | {"cut_points": write_cut_points(self.points)}
 
 
 def list_blocks(

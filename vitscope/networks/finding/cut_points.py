@@ -83,14 +83,14 @@ class CutPoint:
     norm: Side | None = None
 
 
-def write_points(points: Sequence[CutPoint]) -> str:
+def write_cut_points(points: Sequence[CutPoint]) -> str:
     """Write cut points as JSON, which holds each layout once even if many points share it."""
     layouts = list(dict.fromkeys(point.layout for point in points))
     rows = [{**asdict(point), "layout": layouts.index(point.layout)} for point in points]
     return json.dumps({"layouts": [asdict(layout) for layout in layouts], "points": rows})
 
 
-def read_points(text: str) -> list[CutPoint]:
+def parse_cut_points(text: str) -> list[CutPoint]:
     listed = json.loads(text)
     layouts = typed(listed["layouts"], list[Layout])
     numbers = [entry.pop("layout") for entry in listed["points"]]
@@ -114,7 +114,7 @@ def head_costs(metadata: Mapping[str, str]) -> Part:
 
 
 def read_cut_points(path: Path | str) -> list[CutPoint]:
-    return read_points(read_metadata(path)["cut_points"])
+    return parse_cut_points(read_metadata(path)["cut_points"])
 
 
 CUT_POINT: Columns = {
