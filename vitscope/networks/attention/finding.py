@@ -14,7 +14,14 @@ from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import factors_of, multiplies_values
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, OperationId
-from vitscope.networks.finding.dataflow import Dataflow, Operation, Run, Value, on_shapes, record
+from vitscope.networks.finding.dataflow import (
+    Dataflow,
+    Operation,
+    Run,
+    Value,
+    on_shapes,
+    record_dataflow,
+)
 from vitscope.networks.finding.positions import DIGITS, Tracer
 
 NO_SOFTMAX = "what weighs its values is no softmax of products that can be read"
@@ -36,7 +43,7 @@ def find_attention(
 ) -> FoundAttention:
 
     def find_in_pass(run: Run, images: Tensor) -> FoundAttention:
-        flow = record(model, images, run)
+        flow = record_dataflow(model, images, run)
         softmaxes = _find_softmaxes(model, run, images, cut_points)
         return _AttentionFinder(flow, softmaxes).find_attentions()
 

@@ -28,7 +28,7 @@ from vitscope.networks.finding.dataflow import (
     Run,
     keeping_attributes,
     on_shapes,
-    record,
+    record_dataflow,
 )
 from vitscope.networks.finding.operations import Args, Kwargs
 from vitscope.networks.finding.search import find_cut_points
@@ -245,7 +245,7 @@ def place_parameters_in_blocks(
 ) -> dict[str, Place]:
     """Map each parameter's name to its block and layer, given at least two `images`."""
     blocks = _blocks_of_parameters(model, cut_points, images)
-    layers = _BlockLayers(model, record(model, images)).find_layers()
+    layers = _BlockLayers(model, record_dataflow(model, images)).find_layers()
     ends: Mapping[int, Layer] = {0: "stem", len(cut_points): "head"}
     return {
         name: Place(

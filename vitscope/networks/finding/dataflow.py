@@ -117,7 +117,7 @@ class Dataflow:
 
 
 @torch.no_grad()
-def record(
+def record_dataflow(
     model: nn.Module,
     images: Tensor,
     run: Callable[[Tensor], Any] | None = None,
@@ -128,13 +128,13 @@ def record(
     For a pass on shapes alone, `values` pairs each tensor without values with the same tensor that
     has them.
     """
-    recorder = _Recorder(model, images, values)
+    recorder = _DataflowRecorder(model, images, values)
     with without_fast_path(), recorder:
         output = (run or model)(images)
     return recorder.finish_pass(ends_of(output))
 
 
-class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
+class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
     """Records operations; keeps every tensor alive, so that no `id` is used twice."""
 
     def __init__(
@@ -142,7 +142,7 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
     ) -> None:
         super().__init__(model)
         self.begin(len(images))
-        self._constants = _Constants(values)
+        self._constants = _DataflowConstants(values)
         self._values: dict[int, Value] = {}
         self._alive: dict[int, Tensor] = {}
         self._sharing: dict[int, list[int]] = {}
@@ -260,7 +260,7 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         return max(recorded, key=lambda flow: len(flow.dominators()))
 
 
-class _Constants:
+class _DataflowConstants:
     """In a pass on shapes, computes the values of tensors that depend only on weights."""
 
     def __init__(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
@@ -332,17 +332,17 @@ def on_shapes(
             raise
         # Shapes are not enough if values decide what runs, or if modules hold tensors that are
         # neither parameters nor buffers.
-        _refuse_chosen_paths(model, network)
+        _refuse_varying_dataflow(model, network)
         return make(model, blank_images(model, network))
 
 
-def _refuse_chosen_paths(model: nn.Module, network: Mapping[str, Any]) -> None:
+def _refuse_varying_dataflow(model: nn.Module, network: Mapping[str, Any]) -> None:
     """Refuse a network whose images decide what runs: they would decide its cut points too."""
     blank = blank_images(model, network)
     noise = torch.randn(blank.shape, generator=torch.Generator().manual_seed(0)).to(blank)
     paths = set()
     for images in (blank, noise, noise + 2, noise - 2):
-        operations = record(model, images).operations
+        operations = record_dataflow(model, images).operations
         paths.add(tuple((operation.name, operation.module) for operation in operations))
     if len(paths) > 1:
         raise VitscopeError(
@@ -409,14 +409,14 @@ def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow
         empty = without_values(model)
         pairs = [(empty[name], tensor.detach()) for name, tensor in own_tensors(model).items()]
         images = blank_images(model, network, "meta")
-        return record(model, images, running_on(model, empty), pairs)
+        return record_dataflow(model, images, running_on(model, empty), pairs)
     except VitscopeError:
         raise
     except Exception:
         # Shapes are not enough, for the same reasons as in `on_shapes`.
         first = next(chain(model.parameters(), model.buffers()), torch.zeros(0))
         with sdpa_kernel(SDPBackend.MATH):
-            return record(model, blank_images(model, network, first.device))
+            return record_dataflow(model, blank_images(model, network, first.device))
 
 
 def name_of_constant(model: nn.Module, constant: Constant) -> str | None:

@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import CutPoint
-from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value, record
+from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value, record_dataflow
 
 
 class Replay:
@@ -24,7 +24,7 @@ class Replay:
         self._model = model
         self._points = points
         self._image = images[:1]
-        self._flows = {len(images): record(model, images)}
+        self._flows = {len(images): record_dataflow(model, images)}
 
     def run(self, part: int, tensor: Tensor) -> Tensor:
         """Run a part and return its result; the first part takes images."""
@@ -46,7 +46,7 @@ class Replay:
         images = tensor.numel() * known // torch.Size(shape).numel()
         if images not in self._flows and images:
             blank = self._image.expand(images, *self._image.shape[1:])
-            self._flows[images] = record(self._model, blank)
+            self._flows[images] = record_dataflow(self._model, blank)
         flow = self._flows.get(images, flow)
         start, end = self._ends_of_parts(flow)[part : part + 2]
         if tensor.shape != flow.shape_of(start):

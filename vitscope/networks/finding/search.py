@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.finding.cut_points import CutPoint, Side
 from vitscope.networks.finding.cuts import Cut, CutFinder, Points, named_cuts
-from vitscope.networks.finding.dataflow import record
+from vitscope.networks.finding.dataflow import record_dataflow
 from vitscope.networks.finding.naming import CutNamer
 from vitscope.networks.finding.recorded_pass import RecordedPass
 
@@ -46,7 +46,7 @@ def find_cut_points(
     in place of the network. `norms` says whether to read the stream before or after the
     normalization layers that follow sums.
     """
-    recorded = RecordedPass(model, record(model, images, run))
+    recorded = RecordedPass(model, record_dataflow(model, images, run))
     outputs = recorded.flow.shape_of(recorded.flow.result)[1:]
     if points is not None:
         if norms == "before":
