@@ -68,7 +68,7 @@ def _find_softmaxes(
 
     def note_softmax(nth: SoftmaxId, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         tensor = result if isinstance(result, Tensor) else result[0]
-        softmaxes[counting.count(ops.plain_name(func), tensor)] = nth, passed
+        softmaxes[counting.count(ops.operation_name(func), tensor)] = nth, passed
 
     counting = AttentionCounting(model, note_softmax)
     with torch.no_grad(), capturing(model, cut_points, note_cut), counting:

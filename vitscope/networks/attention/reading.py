@@ -170,7 +170,7 @@ class _FusedAttention:
 def _read_attention_source(
     function: Any, args: Args, kwargs: Kwargs, result: Any
 ) -> Tensor | _FusedAttention:
-    name = ops.plain_name(function)
+    name = ops.operation_name(function)
     weights: Tensor = result
     if name == ops.FLEX_ATTENTION:
         # FlexAttention returns its weights if the values are an identity matrix.
@@ -203,7 +203,7 @@ class AttentionCounting(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         result = function(*args, **kwargs)
-        name = ops.plain_name(function)
+        name = ops.operation_name(function)
         if name in ops.SOFTMAXES or ops.is_fused_attention(name):
             which = SoftmaxId(self.module, self._softmaxes[self.module])
             self._softmaxes[self.module] += 1
@@ -316,7 +316,7 @@ class _AttentionUseReader(ops.OperationMode):  # type: ignore[no-untyped-call]
         result = function(*args, **kwargs)
         if self._last is None:
             return result
-        name = ops.plain_name(function)
+        name = ops.operation_name(function)
         products: Sequence[tuple[Tensor, Tensor]] = []
         if ops.is_fused_attention(name):
             output = ops.first_tensor(result)

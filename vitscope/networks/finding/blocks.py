@@ -196,7 +196,7 @@ class BlockActivationCounter(ops.OperationMode):
         self._live: list[tuple[StorageWeakRef, int]] = []
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        if ops.plain_name(function) == ops.FLEX_ATTENTION:
+        if ops.operation_name(function) == ops.FLEX_ATTENTION:
             # Run each of its steps, as torch does on a CPU, so that other counters see them too.
             from torch._higher_order_ops.flex_attention import sdpa_dense
 

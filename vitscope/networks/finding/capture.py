@@ -97,7 +97,7 @@ class _Capturer(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         result = function(*args, **kwargs)
-        name = ops.plain_name(function)
+        name = ops.operation_name(function)
         if name in self._names and not ops.is_bias(name, args):
             tensor = ops.first_tensor(result)
             if tensor is not None:
@@ -115,7 +115,7 @@ class _CapturedJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
         self._missing = {*self._additions}
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        name = ops.plain_name(function)
+        name = ops.operation_name(function)
         if name not in self.names or ops.is_bias(name, args):
             return function(*args, **kwargs)
         in_place = function.overloadpacket.__name__ != name
@@ -188,7 +188,7 @@ def _capture_sides(
 ) -> tuple[Tensor, Tensor]:
     """Return the two sides of an addition: the stream, and the sum of its other operands."""
     leaves, spec = tree_flatten((args, dict(kwargs)))
-    name = ops.plain_name(function)
+    name = ops.operation_name(function)
     if name == "cat":
         # Drop the dimension of size one over which the next operation sums.
         along = [*args[1:2], kwargs.get("dim", 0)][0]

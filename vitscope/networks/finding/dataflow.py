@@ -157,7 +157,7 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         # Look up the operands first, since an in-place operation changes them.
         known = partial(self._value_or_constant, changes=ops.is_mutable(function))
         known_args, known_kwargs = tree_map(known, (args, dict(kwargs)))
-        depends = ops.plain_name(function) not in ops.OF_SHAPES and any(
+        depends = ops.operation_name(function) not in ops.OF_SHAPES and any(
             isinstance(leaf, Value) for leaf in tree_leaves((known_args, known_kwargs))
         )
         valued = None if depends else self._constants.run_with_values(function, args, kwargs)
@@ -166,7 +166,7 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         if valued is not None:
             self._constants.keep_values(result, valued)
         if tensor is not None:
-            name = ops.plain_name(function)
+            name = ops.operation_name(function)
             if not ops.is_bias(name, args):
                 self.count(name, tensor)
             if depends:

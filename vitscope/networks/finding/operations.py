@@ -86,7 +86,7 @@ FLEX_ATTENTION = "flex_attention"
 _COMPOSITE = DispatchKey.CompositeImplicitAutograd
 
 
-def plain_name(function: Any) -> str:
+def operation_name(function: Any) -> str:
     """Return the name of an operation, without the underscore of an in-place version."""
     if isinstance(function, HigherOrderOperator):
         return str(function.name())  # type: ignore[no-untyped-call]
@@ -99,7 +99,7 @@ def refuse_unknown_operator(function: Any) -> None:
 
     The operations in these functions cannot be seen.
     """
-    name = plain_name(function)
+    name = operation_name(function)
     if isinstance(function, HigherOrderOperator) and name != FLEX_ATTENTION:
         raise VitscopeError(
             f"the network uses torch's operator {quoted(name)}, which runs functions of its own: "
