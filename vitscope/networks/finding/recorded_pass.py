@@ -12,7 +12,7 @@ from vitscope.networks.finding.branches import Way, Ways, combines_without_sum, 
 from vitscope.networks.finding.cut_points import Kind
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
 from vitscope.networks.finding.layout import Layout
-from vitscope.networks.finding.positions import Tracer, layout_of
+from vitscope.networks.finding.positions import Tracer, layout_of_positions
 
 
 class RecordedMaps:
@@ -24,7 +24,9 @@ class RecordedMaps:
         if index not in self._known:
             positions = self._tracer.positions(Value(index))
             shape = self._flow.operations[index].shape
-            self._known[index] = None if positions is None else layout_of(positions, shape)
+            self._known[index] = (
+                None if positions is None else layout_of_positions(positions, shape)
+            )
         return self._known[index]
 
     def size(self, index: int) -> tuple[int, int] | None:
