@@ -16,7 +16,7 @@ from vitscope.errors import VitscopeError
 from vitscope.networks.building.networks import drawn_network
 from vitscope.networks.finding.capture import prove_capture
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join
-from vitscope.networks.finding.search import find_cut_points
+from vitscope.networks.finding.search import search_for_cut_points
 from vitscope.networks.running.checking import check_model
 from vitscope.studies.loading import BUNDLED_STUDIES
 from vitscope.training.batches import seeded
@@ -222,7 +222,7 @@ class Adds(nn.Module):
 def test_a_join_that_takes_the_branch_for_the_stream_is_found_wrong() -> None:
     torch.manual_seed(0)
     model, images = Adds().eval(), torch.randn(2, 3, 8, 8)
-    stem, block = find_cut_points(model, images).points
+    stem, block = search_for_cut_points(model, images).points
     assert prove_capture(model, [stem, block], images).wrong == []
     assert isinstance(block.join, Join)
     (addition,) = block.join.additions

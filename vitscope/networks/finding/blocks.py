@@ -31,7 +31,7 @@ from vitscope.networks.finding.dataflow import (
     record_dataflow,
 )
 from vitscope.networks.finding.operations import Args, Kwargs
-from vitscope.networks.finding.search import find_cut_points
+from vitscope.networks.finding.search import search_for_cut_points
 
 Shape = tuple[int, ...]
 
@@ -65,7 +65,7 @@ def list_blocks(
     def list_blocks_in_pass(run: Run, images: Tensor) -> Blocks:
         # Restore attributes that modules set, such as cached biases: the next pass would read them.
         with keeping_attributes(model):
-            found = find_cut_points(model, images, run, points, norms)
+            found = search_for_cut_points(model, images, run, points, norms)
         classes = network.get("classes")
         if classes is not None and found.outputs != (classes,):
             shape = "x".join(map(str, found.outputs))

@@ -33,7 +33,7 @@ class FoundPoints:
     warnings: tuple[str, ...] = ()
 
 
-def find_cut_points(
+def search_for_cut_points(
     model: nn.Module,
     images: Tensor,
     run: Callable[[Tensor], Any] | None = None,
