@@ -14,9 +14,9 @@ from tests.helpers.own_network import STUDY as MINE
 from vitscope.__main__ import main
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.networks import drawn_network
-from vitscope.networks.finding.capture import prove
+from vitscope.networks.finding.capture import prove_capture
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join
-from vitscope.networks.finding.search import find_cut_points
+from vitscope.networks.finding.search import search_for_cut_points
 from vitscope.networks.running.checking import check_model
 from vitscope.studies.loading import BUNDLED_STUDIES
 from vitscope.training.batches import seeded
@@ -222,15 +222,15 @@ class Adds(nn.Module):
 def test_a_join_that_takes_the_branch_for_the_stream_is_found_wrong() -> None:
     torch.manual_seed(0)
     model, images = Adds().eval(), torch.randn(2, 3, 8, 8)
-    stem, block = find_cut_points(model, images).points
-    assert prove(model, [stem, block], images).wrong == []
+    stem, block = search_for_cut_points(model, images).points
+    assert prove_capture(model, [stem, block], images).wrong == []
     assert isinstance(block.join, Join)
     (addition,) = block.join.additions
     swapped = Join((Addition(addition.operation, addition.branch, addition.stream),), True)
     wrong = CutPoint(
         block.name, "conv", 1, block.module, block.at, block.layout, block.operation, swapped
     )
-    assert prove(model, [stem, wrong], images).wrong == [
+    assert prove_capture(model, [stem, wrong], images).wrong == [
         f"without the branch of '{block.name}' the stream is another than before it"
     ]
 

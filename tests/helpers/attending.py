@@ -20,7 +20,7 @@ def whole(weights: Weights) -> Tensor:
     shape = (weights.images, attention.windows, attention.heads)
     positions = attention.queries.shape[1], attention.keys.shape[1]
     together = torch.full((*shape, *positions), torch.nan, dtype=torch.float64)
-    for piece in weights.pieces():
+    for piece in weights.read_pieces():
         assert together[piece.images, :, piece.heads].isnan().all()
         together[piece.images, :, piece.heads] = piece.weights.double()
     return together

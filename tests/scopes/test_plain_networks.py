@@ -15,7 +15,7 @@ import vitscope
 from tests.helpers.networks import described
 from tests.scopes.networks import CHANNELS, CLASSES, SIZE, network, pixels
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.capture import prove
+from vitscope.networks.finding.capture import prove_capture
 
 Maps = list[Tensor]
 
@@ -70,7 +70,7 @@ def test_a_plain_network_is_read_where_it_was_found(
     model = network(Plain, layers=layers).eval()
     points = list_blocks("net", model, described(SIZE)).points
     assert any(point.operation is not None for point in points)
-    assert prove(model, points, torch.randn(2, 3, SIZE, SIZE)).wrong == []
+    assert prove_capture(model, points, torch.randn(2, 3, SIZE, SIZE)).wrong == []
 
     scope = vitscope.look(model, pixels(), mean=0.5, std=0.25)
     with torch.no_grad():

@@ -131,7 +131,7 @@ def fuse_heads(weights: Weights, fusion: str) -> Tensor:
     """Fuse the heads by mean, max or min; return weights (images, windows, queries, keys)."""
     found: list[Tensor] = []
     fuse, join = _FUSED[fusion]
-    for piece in weights.pieces():
+    for piece in weights.read_pieces():
         of_piece = fuse(piece.weights.float(), 2)
         if piece.heads.start:
             found[-1] = join(found[-1], of_piece)

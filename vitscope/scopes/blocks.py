@@ -11,9 +11,11 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.networks import ends_of, own_type, unwrap_compiled
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.capture import Replay, reading
-from vitscope.networks.finding.cut_points import Layout, Side
-from vitscope.networks.finding.search import Points
+from vitscope.networks.finding.capture import capturing_tensors
+from vitscope.networks.finding.cut_points import Side
+from vitscope.networks.finding.cuts import Points
+from vitscope.networks.finding.layout import Layout
+from vitscope.networks.finding.replay import Replay
 from vitscope.scopes.lending import choose_device, device_of, lend
 
 
@@ -79,7 +81,9 @@ def blocks(
         replay = Replay(model, found.points, images)
         # The images, and the stream at each cut point.
         stream = [images]
-        with reading(model, found.points, lambda _, tensor: stream.append(tensor.clone())):
+        with capturing_tensors(
+            model, found.points, lambda _, tensor: stream.append(tensor.clone())
+        ):
             ends = ends_of(model(images))
         reasons = [
             _why_not_alone(replay, part, *pair) for part, pair in enumerate(pairwise(stream))

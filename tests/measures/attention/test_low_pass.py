@@ -16,7 +16,7 @@ from tests.helpers.tiers import some_of
 from tests.networks.attention.test_reading import IMAGES, SIZE, TOKENS, Tokens, Windows, by_hand
 from vitscope.measures.attention.compute import compute_low_pass_by_head, measure_attention_low_pass
 from vitscope.measures.attention.measure import ATTENTION_LOW_PASS_TABLE
-from vitscope.networks.attention.reading import Use, using_attention
+from vitscope.networks.attention.reading import Use, reading_attention_use
 from vitscope.networks.finding.blocks import list_blocks
 
 Array = np.ndarray
@@ -113,7 +113,7 @@ def test_a_pass_by_hand(backend: SDPBackend) -> None:
     with (
         torch.no_grad(),
         sdpa_kernel(backend),
-        using_attention(model, found_in(model, SIZE).attentions, seen.append),
+        reading_attention_use(model, found_in(model, SIZE).attentions, seen.append),
     ):
         model(IMAGES)
     (use,) = seen
@@ -131,7 +131,10 @@ def test_a_pass_by_hand(backend: SDPBackend) -> None:
 def test_windows_of_a_pass_have_their_own_values() -> None:
     for windows_first in (False, True):
         model, seen = Windows(windows_first), list[Use]()
-        with torch.no_grad(), using_attention(model, found_in(model, SIZE).attentions, seen.append):
+        with (
+            torch.no_grad(),
+            reading_attention_use(model, found_in(model, SIZE).attentions, seen.append),
+        ):
             model(IMAGES)
         weights, values, output = seen[0].by_head()
         assert weights.shape == (3, 4, 2, 4, 4)

@@ -33,7 +33,7 @@ from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import Silencing
 from vitscope.networks.finding.cut_points import CUT_POINT, Addition, Join
-from vitscope.networks.finding.dataflow import Value, record
+from vitscope.networks.finding.dataflow import Value, record_dataflow
 
 IMAGES = torch.randn(3, 3, 32, 32, generator=torch.Generator().manual_seed(1))
 
@@ -266,7 +266,7 @@ def test_modules_that_fill_a_list_run_in_every_lesion() -> None:
 
 def joins_after(model: nn.Module, images: Tensor, branches: Sequence[str]) -> list[Join]:
     """Return the additions of what modules return, one of each, as one knows where to look."""
-    flow = record(model, images)
+    flow = record_dataflow(model, images)
     joins: dict[int, Join] = {}
     for branch in dict.fromkeys(branches):
         given = [p.value for p in flow.passages if (p.module, p.at) == (branch, "output")]

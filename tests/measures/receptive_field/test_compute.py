@@ -21,7 +21,8 @@ from vitscope.measures.receptive_field.compute import (
 )
 from vitscope.measures.receptive_field.measure import SHARES
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_points import CutPoint, Layout, OperationId
+from vitscope.networks.finding.cut_points import CutPoint, OperationId
+from vitscope.networks.finding.layout import Layout
 
 NCHW = Layout("nchw")
 

@@ -12,7 +12,7 @@ from tests.helpers.networks import MINI, described, mini
 from tests.helpers.tiers import some_of
 from vitscope.networks.attention import reading
 from vitscope.networks.attention.finding import find_attention
-from vitscope.networks.attention.reading import differences
+from vitscope.networks.attention.reading import differences_of_read_attention
 from vitscope.networks.building.timm_import import import_timm
 
 # Of the largest output.
@@ -82,7 +82,7 @@ def test_networks_of_timm(name: str) -> None:
     found = found_in(model, expected.size)
     assert {*found.refused.values()} == ({CHANNELS_ATTEND} if expected.refused else set())
     images = torch.randn(2, 3, expected.size, expected.size)
-    compared = differences(model, found.attentions, images)
+    compared = differences_of_read_attention(model, found.attentions, images)
     counts = replace(
         expected,
         found=len(found.attentions),
@@ -117,10 +117,12 @@ def test_at_least_twenty_kinds_are_read_whole() -> None:
 def test_a_wrong_reading_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     model = sharpened(import_timm().create_model("vit_tiny_patch16_224", depth=2, img_size=32))
     attentions, images = found_in(model, 32).attentions, torch.randn(2, 3, 32, 32)
-    assert max(differences(model, attentions, images).values()) <= TOLERANCE
-    right = reading._Fused.weights_at
-    monkeypatch.setattr(reading._Fused, "weights_at", lambda *given: right(*given).roll(1, -1))
-    wrong = differences(model, attentions, images)
+    assert max(differences_of_read_attention(model, attentions, images).values()) <= TOLERANCE
+    right = reading._FusedAttention.weights_at
+    monkeypatch.setattr(
+        reading._FusedAttention, "weights_at", lambda *given: right(*given).roll(1, -1)
+    )
+    wrong = differences_of_read_attention(model, attentions, images)
     assert len(wrong) == 2
     assert min(wrong.values()) > 0.01
 
@@ -133,7 +135,9 @@ def test_every_msa_of_the_bundled_networks_is_found_behind_its_cut_point(name: s
     # A class token of PiT and ViT attends with all others; an MSA has one attention.
     assert [each.index for each in found.attentions] == msas
     assert not found.refused
-    compared = differences(sharpened(model), found.attentions, torch.randn(2, 3, 32, 32))
+    compared = differences_of_read_attention(
+        sharpened(model), found.attentions, torch.randn(2, 3, 32, 32)
+    )
     assert len(compared) == len(msas)
     assert all(difference <= TOLERANCE for difference in compared.values())
     # What the build-up of AlterNet begins with has none yet.
@@ -216,7 +220,7 @@ def test_multihead_attention(made: str, given: str, batch_first: bool, need_weig
     assert torch.from_numpy(attention.keys[0]).isnan().any(1).sum() == added
     images = torch.randn(3, 3, 16, 16)
     (read,) = weights_of(model, [attention], images)
-    (difference,) = differences(model, [attention], images).values()
+    (difference,) = differences_of_read_attention(model, [attention], images).values()
     assert difference <= TOLERANCE
     model.given["need_weights"] = True
     with torch.no_grad():

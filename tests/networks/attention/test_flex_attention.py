@@ -10,9 +10,9 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from tests.helpers.attending import found_in, weights_of
 from vitscope.errors import VitscopeError
-from vitscope.networks.attention.reading import differences
+from vitscope.networks.attention.reading import differences_of_read_attention
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.capture import prove
+from vitscope.networks.finding.capture import prove_capture
 
 SIZE, PATCH, CHANNELS, HEADS, DEPTH = 16, 4, 8, 2, 2
 TOKENS = (SIZE // PATCH) ** 2
@@ -85,7 +85,7 @@ class Transformer(nn.Module):
 def test_a_network_with_flex_attention_is_read_as_any(model: Transformer) -> None:
     blocks = list_blocks("net", model, NETWORK)
     assert blocks.table["kind"].tolist() == ["stem", *["msa", "mlp"] * DEPTH]
-    proofs = prove(model, blocks.points, IMAGES)
+    proofs = prove_capture(model, blocks.points, IMAGES)
     assert (proofs.wrong, proofs.silenced, proofs.restored) == ([], 2 * DEPTH, 2 * DEPTH)
 
     found = found_in(model, SIZE)
@@ -94,7 +94,7 @@ def test_a_network_with_flex_attention_is_read_as_any(model: Transformer) -> Non
     for block, read in zip(model.blocks, weights_of(model, found.attentions, IMAGES), strict=True):
         torch.testing.assert_close(read[:, 0].double(), block.by_hand(tokens), rtol=1e-5, atol=1e-6)
         tokens = block(tokens)
-    apart = differences(model, found.attentions, IMAGES)
+    apart = differences_of_read_attention(model, found.attentions, IMAGES)
     assert len(apart) == DEPTH
     assert max(apart.values()) < 1e-6
 

@@ -9,7 +9,11 @@ from torch import Tensor, nn
 from tests.helpers.kinds import timm, torchvision_swin
 from tests.helpers.networks import described, mini
 from tests.helpers.refusals import refusal
-from vitscope.networks.attention.found_weights import PositionBias, by_offset, position_biases
+from vitscope.networks.attention.found_weights import (
+    PositionBias,
+    bias_weights_by_offset,
+    position_bias_weights,
+)
 
 RNG = np.random.default_rng(0)
 IMAGE = (64, 96)
@@ -39,20 +43,20 @@ def of_pairs(table: np.ndarray, prefix: int = 0) -> np.ndarray:
 )
 def test_a_table_comes_back(shape: tuple[int, ...], prefix: int) -> None:
     table = RNG.normal(size=shape)
-    np.testing.assert_array_equal(by_offset(of_pairs(table, prefix), IMAGE), table)
+    np.testing.assert_array_equal(bias_weights_by_offset(of_pairs(table, prefix), IMAGE), table)
 
 
 def test_what_is_no_bias_by_offset_is_none() -> None:
-    assert by_offset(RNG.normal(size=(2, 16, 16)), IMAGE) is None
+    assert bias_weights_by_offset(RNG.normal(size=(2, 16, 16)), IMAGE) is None
     # All alike, as biases that were never trained.
-    assert by_offset(np.zeros((2, 16, 16)), IMAGE) is None
+    assert bias_weights_by_offset(np.zeros((2, 16, 16)), IMAGE) is None
     spoiled = of_pairs(RNG.normal(size=(2, 7, 7)))
     spoiled[0, 3, 2] = np.inf
-    assert by_offset(spoiled, IMAGE) is None
+    assert bias_weights_by_offset(spoiled, IMAGE) is None
     # A single pair that is another.
     changed = of_pairs(RNG.normal(size=(2, 7, 7)))
     changed[1, 3, 2] += 0.01
-    assert by_offset(changed, IMAGE) is None
+    assert bias_weights_by_offset(changed, IMAGE) is None
 
 
 @pytest.mark.parametrize("shift", [1, 2, 3])
@@ -64,9 +68,9 @@ def test_masks_of_shifted_windows_are_none(shift: int) -> None:
         region[:, 7 - columns :] += 2
         flat = region.ravel()
         mask = np.where(flat[:, None] != flat, -100.0, 0.0)
-        assert by_offset(mask[None], IMAGE) is None
+        assert bias_weights_by_offset(mask[None], IMAGE) is None
         # Nor what is added to a bias.
-        assert by_offset(of_pairs(RNG.normal(size=(2, 13, 13))) + mask, IMAGE) is None
+        assert bias_weights_by_offset(of_pairs(RNG.normal(size=(2, 13, 13))) + mask, IMAGE) is None
 
 
 def check_tables(found: list[PositionBias], tables: Iterable[Tensor]) -> None:
@@ -82,7 +86,7 @@ def test_of_swin_it_is_the_table_that_it_holds() -> None:
     for name, parameter in model.named_parameters():
         if name.endswith("relative_position_bias_table"):
             parameter.data = torch.randn_like(parameter)
-    found = position_biases(model, described())
+    found = position_bias_weights(model, described())
     tables = {n: p for n, p in model.named_parameters() if "bias_table" in n}
     assert [f"{each.module}.relative_position_bias_table" for each in found] == [*tables]
     assert [len(each.values) for each in found] == [1, 1, 2, 2, 4, 4, 4, 4, 4, 4, 8, 8]
@@ -92,7 +96,7 @@ def test_of_swin_it_is_the_table_that_it_holds() -> None:
 
 def test_of_alternet_all_heads_share_the_table_that_it_holds() -> None:
     model, _ = mini("alternet")
-    found = position_biases(model, described())
+    found = position_bias_weights(model, described())
     tables = {n: p for n, p in model.named_parameters() if "pos_embedding" in n}
     assert len(found) == len(tables) == 4
     assert all(each.shared for each in found)
@@ -103,7 +107,7 @@ def test_of_alternet_all_heads_share_the_table_that_it_holds() -> None:
 @pytest.mark.parametrize("name", ["resnet", "vit", "pit", "mixer"])
 def test_families_without_one(name: str) -> None:
     model, _ = mini(name)
-    assert refusal(position_biases, model, described()) == (
+    assert refusal(position_bias_weights, model, described()) == (
         "the network has no relative position bias: it adds nothing to the products of queries and "
         "keys that depends on the offset between two positions alone."
     )
@@ -146,7 +150,7 @@ def test_however_it_is_added(way: str) -> None:
 
     model: Any = drawn(Attending())
     model.bias.data = bias
-    (found,) = position_biases(model, described(12))
+    (found,) = position_bias_weights(model, described(12))
     np.testing.assert_allclose(found.values, table, rtol=1e-6)
     assert not found.shared
 
@@ -168,14 +172,14 @@ def test_however_it_is_added(way: str) -> None:
 def test_networks_of_timm(
     name: str, keywords: dict[str, Any], size: int, shapes: list[tuple[int, ...]]
 ) -> None:
-    found = position_biases(drawn(timm(name, **keywords)), described(size))
+    found = position_bias_weights(drawn(timm(name, **keywords)), described(size))
     assert [each.values.shape for each in found] == shapes
 
 
 def test_of_beit_it_is_the_table_that_it_holds() -> None:
     keywords = {"embed_dim": 12, "depth": 1, "num_heads": 3, "img_size": IMAGE}
     model = drawn(timm("beit_base_patch16_224", **keywords))
-    (found,) = position_biases(model, described(IMAGE))
+    (found,) = position_bias_weights(model, described(IMAGE))
     # Behind the biases of offsets are those of the class token; theirs are from key to query.
     theirs = model.blocks[0].attn.relative_position_bias_table.detach()[:-3].T
     np.testing.assert_allclose(found.values, theirs.reshape(3, 7, 11).flip(1, 2), rtol=1e-6)
@@ -184,4 +188,4 @@ def test_of_beit_it_is_the_table_that_it_holds() -> None:
 def test_swin_of_torchvision() -> None:
     model = drawn(torchvision_swin())
     tables = [p for n, p in model.named_parameters() if "bias_table" in n]
-    check_tables(position_biases(model, described(32)), tables)
+    check_tables(position_bias_weights(model, described(32)), tables)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from tests.helpers.kinds import timm
 from tests.helpers.networks import described, mini
 from tests.helpers.refusals import refusal
-from vitscope.networks.attention.found_weights import Named, position_embedding
+from vitscope.networks.attention.found_weights import Named, position_embedding_weights
 
 IMAGES = described(12)
 # Four channels at three by three positions.
@@ -38,7 +38,7 @@ def tokens(maps: Tensor) -> Tensor:
 
 
 def found(add: Callable[[Network, Tensor], Tensor], **parameters: Tensor) -> Named:
-    return position_embedding(Network(add, **parameters), IMAGES)
+    return position_embedding_weights(Network(add, **parameters), IMAGES)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_one_that_is_made_of_parameters_has_the_name_of_what_adds_it() -> None:
 
     model: Any = Network(lambda net, maps: net.adding(maps))
     model.adding = Adding()
-    embedding = position_embedding(model, IMAGES)
+    embedding = position_embedding_weights(model, IMAGES)
     assert embedding.name == "adding"
     expected = model.adding.rows[:, None] + model.adding.columns
     torch.testing.assert_close(embedding.values, expected.permute(2, 0, 1))
@@ -116,13 +116,15 @@ def test_networks_without_one_are_refused(add: Any) -> None:
 
 @pytest.mark.parametrize("name", ["resnet", "swin", "alternet", "mixer"])
 def test_families_without_one(name: str) -> None:
-    assert "has no position embedding" in refusal(position_embedding, mini(name)[0], described())
+    assert "has no position embedding" in refusal(
+        position_embedding_weights, mini(name)[0], described()
+    )
 
 
 @pytest.mark.parametrize("name", ["vit", "pit"])
 def test_families_with_one(name: str) -> None:
     model, _ = mini(name)
-    embedding = position_embedding(model, described())
+    embedding = position_embedding_weights(model, described())
     assert embedding.name == "pos_embed"
     whole = model.pos_embed[0]
     # That of ViT begins with the class token, that of PiT is a map.
@@ -143,7 +145,7 @@ def test_networks_of_timm(
 ) -> None:
     options = {"embed_dim": 12, "depth": 1, "num_heads": 3} | keywords
     model = timm(name, **options).eval()
-    embedding = position_embedding(model, described(size))
+    embedding = position_embedding_weights(model, described(size))
     assert (embedding.name, tuple(embedding.values.shape)) == (parameter, shape)
     whole = dict(model.named_parameters())[parameter][0]
     assert torch.equal(embedding.values.flatten(1).T, whole[-shape[1] * shape[2] :])

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from tests.helpers.kinds import timm
 from tests.helpers.networks import described, mini
 from tests.helpers.refusals import refusal
-from vitscope.networks.attention.found_weights import first_projection
+from vitscope.networks.attention.found_weights import first_projection_weights
 
 # Filters of four rows and two columns, so that no two sides are taken for each other.
 FILTERS = torch.randn(5, 3, 4, 2, generator=torch.Generator().manual_seed(0))
@@ -17,7 +17,7 @@ IMAGES = described(8)
 
 
 def found(model: nn.Module) -> Tensor:
-    return first_projection(model, IMAGES).values
+    return first_projection_weights(model, IMAGES).values
 
 
 def convolution() -> nn.Conv2d:
@@ -43,7 +43,7 @@ class Network(nn.Module):
 def test_of_every_family_it_is_the_first_convolution(name: str) -> None:
     model, _ = mini(name)
     first = next((n, m) for n, m in model.named_modules() if isinstance(m, nn.Conv2d))
-    projection = first_projection(model, described())
+    projection = first_projection_weights(model, described())
     assert projection.name == first[0]
     assert torch.equal(projection.values, first[1].weight)
 
@@ -70,7 +70,7 @@ def test_a_linear_layer_on_patches_is_laid_out_as_these_are(order: str, norm: bo
     between = nn.LayerNorm(24) if norm else nn.Identity()
     model = Network(nn.Sequential(patches, between, linear))
     torch.testing.assert_close(found(model), FILTERS, rtol=0, atol=0)
-    assert first_projection(model, IMAGES).name == "take.2"
+    assert first_projection_weights(model, IMAGES).name == "take.2"
     # It is the convolution, on images.
     if not norm:
         images = torch.randn(2, 3, 8, 8)
@@ -143,7 +143,7 @@ def test_other_layers_are_refused(take: Any, said: str) -> None:
 )
 def test_networks_of_timm(name: str, module: str) -> None:
     model = timm(name)
-    projection = first_projection(model, described(64))
+    projection = first_projection_weights(model, described(64))
     assert projection.name == module
     assert torch.equal(projection.values, model.get_submodule(module).weight)
 
@@ -151,7 +151,7 @@ def test_networks_of_timm(name: str, module: str) -> None:
 def test_a_linear_projection_of_timm_is_that_of_its_patches() -> None:
     model = timm("naflexvit_base_patch16_gap", embed_dim=12, depth=1, num_heads=3).eval()
     images = torch.randn(2, 3, 64, 64)
-    filters = first_projection(model, described(64)).values
+    filters = first_projection_weights(model, described(64)).values
     assert filters.shape == (12, 3, 16, 16)
     outputs: list[Tensor] = []
     # What is added to it is added in place.

@@ -356,7 +356,7 @@ def test_pieces_are_of_the_whole(
     counts: list[int] = []
 
     def count(_: int, weights: Weights) -> None:
-        counts.append(len([*weights.pieces()]))
+        counts.append(len([*weights.read_pieces()]))
 
     with torch.no_grad(), attending(model, [attention], count):
         model(IMAGES)
@@ -524,7 +524,7 @@ def test_reading_leaves_the_logits_as_they_are(kind: Callable[[], nn.Module]) ->
     attentions = found_in(model, SIZE).attentions
     with torch.inference_mode():
         plain = model(IMAGES)
-        with attending(model, attentions, lambda _, weights: [*weights.pieces()]):
+        with attending(model, attentions, lambda _, weights: [*weights.read_pieces()]):
             read = model(IMAGES)
     assert torch.equal(plain, read)
 

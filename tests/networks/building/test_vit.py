@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from tests.helpers.attending import found_in, sharpened, weights_of
 from tests.helpers.networks import build_undrawn
-from vitscope.networks.attention.reading import differences
+from vitscope.networks.attention.reading import differences_of_read_attention
 from vitscope.networks.building.families._parts import keys_in_windows
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import fill, plain_attention
-from vitscope.networks.finding.search import find_cut_points
+from vitscope.networks.finding.search import search_for_cut_points
 
 # Images of 20 x 20 pixels are 5 x 5 tokens behind that of the class.
 SIZE, SIDE, HEADS, CHANNELS = 20, 5, 2, 8
@@ -141,12 +141,12 @@ def test_a_network_that_is_filled_has_the_mask_too() -> None:
 
 @pytest.mark.parametrize("model", [vit(3), vit(class_token=False)])
 def test_cut_points_are_those_of_a_plain_vit_and_attention_is_proven(model: Any) -> None:
-    points, theirs = (find_cut_points(each, IMAGES).points for each in (model, vit()))
+    points, theirs = (search_for_cut_points(each, IMAGES).points for each in (model, vit()))
     assert [(point.name, point.kind) for point in points] == [
         (point.name, point.kind) for point in theirs
     ]
     attentions = found_in(model, SIZE).attentions
-    proven = differences(model, attentions, IMAGES)
+    proven = differences_of_read_attention(model, attentions, IMAGES)
     assert proven.keys() == {"blocks.0.attn", "blocks.1.attn"}
     assert max(proven.values()) < 1e-5
 
@@ -249,9 +249,9 @@ def test_fixed_mixing_begins_as_a_mean() -> None:
 def test_mixing_by_position_is_no_attention_and_a_cut_point_all_the_same(kind: str) -> None:
     model = mixing(kind)
     assert found_in(model, SIZE).attentions == []
-    points = find_cut_points(model, IMAGES).points
+    points = search_for_cut_points(model, IMAGES).points
     assert [point.name for point in points] == [
-        point.name for point in find_cut_points(vit(3), IMAGES).points
+        point.name for point in search_for_cut_points(vit(3), IMAGES).points
     ]
     assert "msa" not in {point.kind for point in points}
     empty = build_undrawn("vit", {**ARCH, "mixing": kind, "attention_window": 3}, 10, SIZE)

@@ -28,11 +28,11 @@ from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.finding.blocks import (
     LAYERS,
-    ActivationCounter,
+    BlockActivationCounter,
     Blocks,
     Layer,
     list_blocks,
-    place_parameters,
+    place_parameters_in_blocks,
 )
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import BLOCKS, head_costs, read_cut_points
@@ -223,7 +223,7 @@ def test_head_and_cut_points_are_in_the_metadata(tmp_path: Path, name: str) -> N
 
 def counted(model: nn.Module, images: torch.Tensor) -> tuple[int, int]:
     """Return the bytes that a pass of a model makes, and the most in memory at once."""
-    with torch.no_grad(), ActivationCounter() as counter:
+    with torch.no_grad(), BlockActivationCounter() as counter:
         model.eval()(images)
     return counter.take()
 
@@ -250,7 +250,7 @@ def test_memory_is_that_of_results_and_of_two_at_once() -> None:
 
 
 def test_what_was_taken_is_not_counted_again() -> None:
-    with ActivationCounter() as counter:
+    with BlockActivationCounter() as counter:
         kept = torch.zeros(10)
         assert counter.take() == (40, 40)
         assert counter.take() == (0, 40)
@@ -262,7 +262,7 @@ def test_what_was_taken_is_not_counted_again() -> None:
 @pytest.mark.parametrize("name", FAMILIES.values())
 def test_every_parameter_is_in_one_block_and_one_kind_of_layer(name: str) -> None:
     model, points = mini(name)
-    places = place_parameters(model, points, torch.randn(2, 3, 32, 32))
+    places = place_parameters_in_blocks(model, points, torch.randn(2, 3, 32, 32))
     assert list(places) == [each for each, _ in model.named_parameters()]
     counted: Counter[int] = Counter()
     for each, parameter in model.named_parameters():
@@ -335,7 +335,7 @@ def test_layers_are_what_their_code_makes_them(name: str) -> None:
         points = list_blocks(name, model, described(size)).points
     else:
         (model, points), size = mini(name), 32
-    places = place_parameters(model, points, torch.randn(2, 3, size, size))
+    places = place_parameters_in_blocks(model, points, torch.randn(2, 3, size, size))
     expected = LAYERS_OF[name]
     assert {each: places[each].layer for each in expected} == expected
     if name != "nfnet":

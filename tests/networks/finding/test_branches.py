@@ -19,7 +19,7 @@ from vitscope.networks.building.networks import logits_of, without_fast_path
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import Silencing, capturing
-from vitscope.networks.finding.cut_points import BLOCKS, read_points, write_points
+from vitscope.networks.finding.cut_points import BLOCKS, parse_cut_points, write_cut_points
 
 C = 8
 
@@ -179,7 +179,7 @@ def test_cut_points_of_every_kind_are_found(case: Case) -> None:
         name: expected[name] for name in ("joins", "unchanged")
     }
     # They are the same when they were written down.
-    assert read_points(case.blocks.metadata()["cut_points"]) == case.blocks.points
+    assert parse_cut_points(case.blocks.metadata()["cut_points"]) == case.blocks.points
 
 
 def test_reading_changes_nothing_and_comes_in_the_order_of_the_table(case: Case) -> None:
@@ -288,6 +288,6 @@ def test_a_network_of_every_module(module: str) -> None:
     assert blocks.table.columns.tolist() == list(BLOCKS.columns)
     assert (blocks.table[["channels", "height", "width"]] > 0).all(axis=None)
     assert blocks.table["stage"].is_monotonic_increasing
-    assert read_points(write_points(blocks.points)) == blocks.points
+    assert parse_cut_points(write_cut_points(blocks.points)) == blocks.points
     total = sum(parameter.numel() for parameter in model.parameters())
     assert blocks.table["parameters"].sum() + blocks.head.parameters <= total

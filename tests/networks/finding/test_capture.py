@@ -4,8 +4,9 @@ from torch import Tensor, nn
 
 from tests.helpers.networks import hooks_of, read
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_points import CutPoint, Layout
-from vitscope.networks.finding.search import find_cut_points
+from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.finding.layout import Layout
+from vitscope.networks.finding.search import search_for_cut_points
 
 
 def test_tokens_need_a_grid() -> None:
@@ -59,7 +60,7 @@ class Functional(nn.Module):
 def test_sums_that_no_module_takes_are_read_where_they_are_computed() -> None:
     torch.manual_seed(0)
     model, images = Functional().eval(), torch.randn(3, 3, 8, 12)
-    points = find_cut_points(model, images[:2]).points
+    points = search_for_cut_points(model, images[:2]).points
     assert [point.module for point in points] == ["stem", None, None]
     for batch in (images, images[:1]):
         _, seen = read(model, points, batch)

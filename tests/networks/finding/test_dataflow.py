@@ -11,7 +11,7 @@ from vitscope.networks.finding.dataflow import (
     Dataflow,
     Value,
     name_of_constant,
-    record,
+    record_dataflow,
     record_with_values,
 )
 
@@ -47,7 +47,7 @@ def paths(flow: Dataflow, index: int) -> list[list[int]]:
 @settings(max_examples=100)
 @given(STEPS)
 def test_dominators_are_what_lies_on_every_path(steps: list[list[int]]) -> None:
-    flow = record(Graph(steps), IMAGES)
+    flow = record_dataflow(Graph(steps), IMAGES)
     every = [set(path) for path in paths(flow, flow.result.operation)]
     assert flow.dominators() == sorted(set.intersection(*every))
     assert flow.needed() == sorted(set.union(*every))
@@ -93,7 +93,7 @@ class Written(nn.Module):
 )
 def test_what_works_in_place_is_followed(how: str, dominators: list[str] | None) -> None:
     """What changes the result is needed: another image gives another result."""
-    flow = record(Written(how), IMAGES)
+    flow = record_dataflow(Written(how), IMAGES)
     assert dominators in (None, names(flow, flow.dominators()))
     needed = names(flow, flow.needed())
     assert needed.count("sin") == 1
@@ -102,7 +102,7 @@ def test_what_works_in_place_is_followed(how: str, dominators: list[str] | None)
 
 def test_modules_are_recorded_with_what_they_take_and_return() -> None:
     model = nn.Sequential(nn.Conv2d(3, 2, 1), nn.ReLU(inplace=True), nn.Conv2d(2, 1, 1))
-    flow = record(model, IMAGES)
+    flow = record_dataflow(model, IMAGES)
     convolved, activated, last = (
         next(i for i, op in enumerate(flow.operations) if op.module == str(n)) for n in range(3)
     )
@@ -124,7 +124,7 @@ def test_a_result_without_images() -> None:
             return torch.ones(2, 5)
 
     with pytest.raises(VitscopeError, match="does not depend on its images by operations of torch"):
-        record(Fixed(), IMAGES)
+        record_dataflow(Fixed(), IMAGES)
 
 
 class Added(nn.Module):
@@ -141,7 +141,7 @@ class Added(nn.Module):
 
 def test_constants_have_the_values_that_were_there_then() -> None:
     model = Added()
-    flow = record(model, IMAGES)
+    flow = record_dataflow(model, IMAGES)
     added, changing, _ = (op for op in flow.operations if op.name == "add")
     expected = model.embedding[1:].exp().mean(0)
     torch.testing.assert_close(added.args[1].tensor, expected)

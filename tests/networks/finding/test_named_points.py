@@ -8,7 +8,7 @@ from tests.helpers.kinds import timm
 from tests.helpers.networks import described, read
 from tests.helpers.refusals import refusal
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.search import find_cut_points
+from vitscope.networks.finding.search import search_for_cut_points
 
 
 class Unit(nn.Module):
@@ -150,7 +150,7 @@ def test_a_path_that_is_chosen_by_the_images() -> None:
     model = Choosing().eval()
     said = refusal(list_blocks, "mine", model, described(16))
     assert said.startswith("models.mine: the network does other things for ")
-    points = find_cut_points(model, torch.zeros(2, 3, 16, 16)).points
+    points = search_for_cut_points(model, torch.zeros(2, 3, 16, 16)).points
     assert [point.name for point in points] == ["stem", "units.0", "units.1"]
     assert refusal(read, model, points, -torch.ones(2, 3, 16, 16)) == (
         "The network took another path than the one that was recorded: it never came to the cut "

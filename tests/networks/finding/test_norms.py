@@ -13,7 +13,7 @@ from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import describe_misread_attentions
 from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.finding.blocks import Blocks, list_blocks
-from vitscope.networks.finding.capture import prove
+from vitscope.networks.finding.capture import prove_capture
 
 IMAGES = torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 SIDES = ["after", "before"]
@@ -90,7 +90,7 @@ def test_branches_and_attention_are_the_same_on_both_sides(kind: str) -> None:
     found = []
     for side in SIDES:
         points = listed(model, norms=side).points
-        assert prove(model, points, IMAGES).wrong == []
+        assert prove_capture(model, points, IMAGES).wrong == []
         joins = [point.join for point in points if point.join is not None]
         attentions = find_attention(model, described(16), points)
         assert len(attentions.attentions) == 2

@@ -9,9 +9,9 @@ from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import described
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cuts import Maps
-from vitscope.networks.finding.dataflow import Value, record
+from vitscope.networks.finding.dataflow import Value, record_dataflow
 from vitscope.networks.finding.positions import Tracer
+from vitscope.networks.finding.recorded_pass import RecordedMaps
 
 SIZE = 32
 
@@ -37,7 +37,7 @@ def rows_of(make: Callable[[Tensor], Tensor]) -> Tensor | None:
 
 
 def _rows_of(make: Callable[[Tensor], Tensor]) -> Tensor | None:
-    flow = record(Made(make), torch.zeros(2, 3, SIZE, SIZE))
+    flow = record_dataflow(Made(make), torch.zeros(2, 3, SIZE, SIZE))
     made = next(index for index, each in enumerate(flow.operations) if each.name == "cos")
     positions = Tracer(flow).positions(Value(made))
     if positions is None:
@@ -147,8 +147,8 @@ class Arranging(nn.Module):
 @pytest.mark.parametrize("name", ARRANGED)
 def test_a_map_is_found_again(name: str) -> None:
     model, images = Arranging(ARRANGED[name]), torch.randn(3, 3, 8, 12)
-    flow = record(model, images)
-    layout = Maps(flow).layout(flow.result.operation)
+    flow = record_dataflow(model, images)
+    layout = RecordedMaps(flow).layout(flow.result.operation)
     # Of as many images as there were, and of others.
     for each in (images, torch.randn(1, 3, 8, 12), torch.randn(7, 3, 8, 12)):
         given = model(each)
@@ -175,8 +175,8 @@ def attended(x: Tensor) -> Tensor:
     ],
 )
 def test_what_computes_from_channels_leaves_places_as_they_are(change: Arrange) -> None:
-    flow = record(Arranging(change), torch.randn(3, 3, 8, 12))
-    layout = Maps(flow).layout(flow.result.operation)
+    flow = record_dataflow(Arranging(change), torch.randn(3, 3, 8, 12))
+    layout = RecordedMaps(flow).layout(flow.result.operation)
     assert (layout.order, layout.prefix, layout.grid) == ("nlc", 1, (4, 6))
 
 
@@ -191,8 +191,8 @@ def test_what_computes_from_channels_leaves_places_as_they_are(change: Arrange) 
     ],
 )
 def test_what_is_no_map(change: Arrange) -> None:
-    flow = record(Arranging(change), torch.randn(3, 3, 8, 12))
-    assert Maps(flow).layout(flow.result.operation) is None
+    flow = record_dataflow(Arranging(change), torch.randn(3, 3, 8, 12))
+    assert RecordedMaps(flow).layout(flow.result.operation) is None
 
 
 def test_tokens_of_hiera_lie_as_its_own_code_says() -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from tests.helpers.networks import read
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.networks import logits_of
-from vitscope.networks.finding.search import find_cut_points
+from vitscope.networks.finding.search import search_for_cut_points
 
 IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 
@@ -61,7 +61,7 @@ class Net(nn.Module):
 
 
 def stream(model: nn.Module) -> list[Tensor]:
-    return read(model, find_cut_points(model, IMAGES).points, IMAGES)[1]
+    return read(model, search_for_cut_points(model, IMAGES).points, IMAGES)[1]
 
 
 def as_map(tokens: Tensor) -> Tensor:
@@ -87,7 +87,7 @@ def test_norms_behind_every_sum_are_of_the_stream_and_the_last_is_not(
 
 def test_names_are_those_of_the_modules_that_are_the_branches() -> None:
     model = Net(Loop(always=False)).eval()
-    names = [point.name for point in find_cut_points(model, IMAGES).points]
+    names = [point.name for point in search_for_cut_points(model, IMAGES).points]
     branches = ["0.0", "0.1", "1.0", "1.1"]
     assert names == ["stem", *(f"body.layers.{branch}" for branch in branches)]
 

@@ -25,12 +25,17 @@ from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.shown import (
     images_shown,
-    name_class,
     on_subject,
     rows_shown,
     whole_picture,
 )
-from vitscope.networks.attention.reading import Attention, Use, Weights, attending, using_attention
+from vitscope.networks.attention.reading import (
+    Attention,
+    Use,
+    Weights,
+    attending,
+    reading_attention_use,
+)
 from vitscope.networks.building.networks import own_type
 
 # Added to the weights before rows are normalized again for the NMI (Park et al. 2023).
@@ -64,7 +69,7 @@ class AttentionStatistics:
     def compute(self, weights: Weights) -> Array:
         """Return the statistics in `VALUES`: (images, heads, statistics), in float64."""
         found = np.full((weights.images, weights.attention.heads, len(VALUES)), np.nan)
-        for piece in weights.pieces():
+        for piece in weights.read_pieces():
             values = self._compute_piece(piece.weights)
             found[piece.images, piece.heads] = values.double().cpu().numpy()
         return found
@@ -259,7 +264,7 @@ def measure_attention_low_pass(given: OnModel, chosen: Given, bootstrap: Given) 
         if use.weights.shape[-2] > 1:
             found[use.attention].append(compute_low_pass_by_head(*use.by_head())[0].numpy())
 
-    with using_attention(network, attentions, keep_low_pass):
+    with reading_attention_use(network, attentions, keep_low_pass):
         # Pass one image at a time, so that memory holds the matrices of only one.
         for image in given.batches(rows, 1):
             network(image.to(given.device))

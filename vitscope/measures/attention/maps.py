@@ -147,7 +147,7 @@ class AttentionMaps:
     def of(self, weights: Weights) -> Iterator[dict[str, Any]]:
         """Yield a row of the table for each requested map of one image."""
         found: dict[tuple[int, int], Array] = {}
-        for piece in weights.pieces():
+        for piece in weights.read_pieces():
             for place, head in enumerate(range(piece.heads.start, piece.heads.stop)):
                 matrix = join_attention_windows(
                     piece.weights[0, :, place].float().cpu(), self._queries, self._keys

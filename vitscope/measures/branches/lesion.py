@@ -23,7 +23,7 @@ from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import accuracy_changes
 from vitscope.networks.building.networks import logits_of, without_fast_path
-from vitscope.networks.finding.capture import PROVED, Silencing, refuse_unproven
+from vitscope.networks.finding.capture import PROVED, Silencing, refuse_unproven_capture
 from vitscope.networks.finding.cut_points import CUT_POINT, Alike, CutPoint, Join, OperationId
 
 
@@ -225,7 +225,9 @@ def measure_lesion(given: OnModel, chosen: Given, bootstrap: Given) -> pd.DataFr
     labels = known_labels(given.images, rows)
     joins = joins_for_lesions(given.model, given.cut_points)
     network, (first, *_) = given.network.eval().to(given.device), given.batches(rows[:PROVED])
-    refuse_unproven(f"models.{given.model}", network, given.cut_points, first.to(given.device))
+    refuse_unproven_capture(
+        f"models.{given.model}", network, given.cut_points, first.to(given.device)
+    )
     named = {given.cut_points[index].name: join for index, join in joins.items()}
     clean, without = correctness_of_lesions(
         network, named, given.batches(rows), labels, given.device

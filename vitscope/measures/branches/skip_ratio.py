@@ -12,8 +12,9 @@ from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread_of
 from vitscope.measures.shown import rows_shown
 from vitscope.networks.building.networks import without_fast_path
-from vitscope.networks.finding.capture import PROVED, JoinReader, refuse_unproven
-from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint, Layout
+from vitscope.networks.finding.capture import PROVED, JoinReader, refuse_unproven_capture
+from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint
+from vitscope.networks.finding.layout import Layout
 
 # Maps a cut point and a kind of token to the logarithm of the ratio for each image, (N,).
 Logs = dict[tuple[int, str], Array]
@@ -83,6 +84,8 @@ def measure_skip_ratio(given: OnModel, chosen: Given, bootstrap: Given) -> pd.Da
         )
     rows = rows_shown(given, **chosen)
     network, (first, *_) = given.network.eval().to(given.device), given.batches(rows[:PROVED])
-    refuse_unproven(f"models.{given.model}", network, given.cut_points, first.to(given.device))
+    refuse_unproven_capture(
+        f"models.{given.model}", network, given.cut_points, first.to(given.device)
+    )
     logs = read_skip_ratios(network, given.cut_points, given.batches(rows), given.device)
     return ratio_table(logs, given.blocks, bootstrap)

@@ -21,7 +21,7 @@ from vitscope.measures.per_image import spread
 from vitscope.measures.shown import images_shown, name_shown_class
 from vitscope.networks.attention.finding import find_attention, list_attention_doubts
 from vitscope.networks.attention.reading import Attention, Weights, attending
-from vitscope.networks.finding.capture import reading
+from vitscope.networks.finding.capture import capturing_tensors
 from vitscope.networks.finding.cut_points import CutPoint, named_cut_point
 from vitscope.networks.finding.operations import Args, Kwargs, OperationMode
 from vitscope.networks.running.predictions import decide_among
@@ -149,7 +149,7 @@ class Explainer:
         # Compute attention step by step: fused kernels give no gradient of the attention weights.
         with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
             with (
-                reading(network, points, keep_stream),
+                capturing_tensors(network, points, keep_stream),
                 attending(network, attentions, keep_attention),
                 places,
             ):

@@ -10,7 +10,7 @@ from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.lanczos import lanczos_quadrature, largest_eigenvalues
 from vitscope.measures.hessian.operator import Curvature, Hessian, Loss
 from vitscope.networks.building.networks import plain_attention
-from vitscope.networks.finding.blocks import LAYERS, place_parameters
+from vitscope.networks.finding.blocks import LAYERS, place_parameters_in_blocks
 from vitscope.training.steps import trained_parameters
 
 
@@ -87,7 +87,7 @@ def hessian_parts(given: OnLoss) -> list[Part]:
     model, points = given.network.to(given.device).eval(), given.cut_points
     pixels, _ = given.images.rows(0, IMAGES)
     with plain_attention(model):
-        found = place_parameters(model, points, pixels.to(given.device))
+        found = place_parameters_in_blocks(model, points, pixels.to(given.device))
     places = [found[name] for name in trained_parameters(model)]
     names = [*(point.name for point in points), "head"]
     kinds = {

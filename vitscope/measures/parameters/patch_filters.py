@@ -5,7 +5,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnNetwork
 from vitscope.measures.per_image import ratio
-from vitscope.networks.attention.found_weights import first_projection
+from vitscope.networks.attention.found_weights import first_projection_weights
 
 # Filters can be shown if they have one channel, or three: red, green and blue.
 CHANNELS = (1, 3)
@@ -64,7 +64,7 @@ def _rows_of_filters(of: str, filters: Array, count: int) -> pd.DataFrame:
 
 
 def measure_patch_filters(given: OnNetwork, filters: int, components: int) -> pd.DataFrame:
-    found = given.find(first_projection)
+    found = given.find(first_projection_weights)
     weights = found.values.detach().double().cpu().numpy()
     where = f"models.{given.model}: the filters of the first layer, '{found.name}',"
     if weights.shape[1] not in CHANNELS:

@@ -8,7 +8,10 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnNetwork
 from vitscope.measures.per_image import ratio
-from vitscope.networks.attention.found_weights import position_biases, position_embedding
+from vitscope.networks.attention.found_weights import (
+    position_bias_weights,
+    position_embedding_weights,
+)
 
 
 def position_similarities(embedding: Array) -> tuple[Array, Array]:
@@ -32,7 +35,7 @@ def neighbouring_positions(height: int, width: int) -> Array:
 
 
 def measure_position_similarity(given: OnNetwork, positions: int) -> pd.DataFrame:
-    found = given.find(position_embedding)
+    found = given.find(position_embedding_weights)
     whole = found.values.detach().double().cpu().numpy()
     if not np.isfinite(whole).all():
         raise VitscopeError(
@@ -70,7 +73,7 @@ def _mean_cosines(values: Array, chosen: Array) -> Array:
 
 def measure_position_bias(given: OnNetwork) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
-    for layer, bias in enumerate(given.find(position_biases)):
+    for layer, bias in enumerate(given.find(position_bias_weights)):
         height, width = bias.values.shape[1:]
         row, column = np.indices((height, width))
         beside = abs(row - height // 2) + abs(column - width // 2) == 1

@@ -17,7 +17,7 @@ from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.probe.measure import MEAN, PREFIX, TOKEN
-from vitscope.networks.finding.capture import reading
+from vitscope.networks.finding.capture import capturing_tensors
 
 # The pixels of a cell are averaged to at most `DETAIL` x `DETAIL` means.
 DETAIL = 4
@@ -123,7 +123,7 @@ def measure_probe(given: OnModel, shard: int, selection: Given, tokens: int) -> 
         given, pd.DataFrame(known), draw_probed_places(first, len(rows), tokens)
     )
     predicted = []
-    with reading(network, given.cut_points, vectors.read), torch.inference_mode():
+    with capturing_tensors(network, given.cut_points, vectors.read), torch.inference_mode():
         for batch in given.batches(rows):
             shown = batch.to(given.device)
             vectors.begin(shown)

@@ -16,7 +16,7 @@ from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread_of
 from vitscope.measures.receptive_field.measure import CLAIMED, SHARES, Settings
-from vitscope.networks.finding.capture import reading
+from vitscope.networks.finding.capture import capturing_tensors
 from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint
 
 # The number of cut points that are chosen in a network of one stage, from the stem to the last.
@@ -103,7 +103,7 @@ def _central_values(network: nn.Module, points: Sequence[CutPoint], images: Tens
         if index == len(points) - 1:
             raise _Reached
 
-    with reading(network, points, keep_central_value), suppress(_Reached):
+    with capturing_tensors(network, points, keep_central_value), suppress(_Reached):
         network(images)
     for index, (tensor, version) in returned.items():
         if tensor._version != version:

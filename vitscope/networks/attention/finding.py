@@ -1,4 +1,4 @@
-"""Find attention in any network: a softmax behind a product of two values that depend on images."""
+"""Find attention in any network: a softmax after a product of two values that depend on images."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.errors import quoted
-from vitscope.networks.attention.reading import Attention, Counting, SoftmaxId
+from vitscope.networks.attention.reading import Attention, AttentionCounting, SoftmaxId
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import factors_of, multiplies_values
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, OperationId
-from vitscope.networks.finding.dataflow import Dataflow, Operation, Run, Value, on_shapes, record
+from vitscope.networks.finding.dataflow import (
+    Dataflow,
+    Operation,
+    Run,
+    Value,
+    on_shapes,
+    record_dataflow,
+)
 from vitscope.networks.finding.positions import DIGITS, Tracer
 
 NO_SOFTMAX = "what weighs its values is no softmax of products that can be read"
@@ -37,7 +44,7 @@ def find_attention(
 ) -> FoundAttention:
 
     def find_in_pass(run: Run, images: Tensor) -> FoundAttention:
-        flow = record(model, images, run)
+        flow = record_dataflow(model, images, run)
         softmaxes = _find_softmaxes(model, run, images, cut_points)
         return _AttentionFinder(flow, softmaxes).find_attentions()
 
@@ -86,9 +93,9 @@ def _find_softmaxes(
 
     def note_softmax(nth: SoftmaxId, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         tensor = result if isinstance(result, Tensor) else result[0]
-        softmaxes[counting.count(ops.plain_name(func), tensor)] = nth, passed
+        softmaxes[counting.count(ops.operation_name(func), tensor)] = nth, passed
 
-    counting = Counting(model, note_softmax)
+    counting = AttentionCounting(model, note_softmax)
     with torch.no_grad(), capturing(model, cut_points, note_cut), counting:
         run(images)
     return softmaxes
@@ -200,14 +207,14 @@ class _AttentionFinder:
     ) -> Attention:
         """Return an attention; its first dimension is split into images, windows and heads."""
         images = self._flow.images
-        of_image, inner = _image_of_each_place(
+        of_image, inner = _find_images_of_attention(
             np.concatenate([queries[..., 0], keys[..., 0]], 1), images
         )
         queries, keys = queries[..., 1:], keys[..., 1:]
         groups: list[list[int]] | None = None
         for image in range(images):
             places = np.flatnonzero(of_image == image)
-            found = _group_by_window(queries[places], keys[places])
+            found = _find_attention_windows(queries[places], keys[places])
             if groups is not None and found != groups:
                 raise _RefusedError("windows of one image are others than those of another")
             groups = found
@@ -260,7 +267,7 @@ def _unique_name(name: str, names: Sequence[str]) -> str:
     return name if count == 0 else f"{name}#{count + 1}"
 
 
-def _image_of_each_place(places: Places, images: int) -> tuple[npt.NDArray[np.int64], int]:
+def _find_images_of_attention(places: Places, images: int) -> tuple[npt.NDArray[np.int64], int]:
     """Return the image of each place, and how many consecutive places share one image."""
     least = np.where(np.isnan(places), np.inf, places).min(axis=1)
     most = np.where(np.isnan(places), -np.inf, places).max(axis=1)
@@ -274,7 +281,7 @@ def _image_of_each_place(places: Places, images: int) -> tuple[npt.NDArray[np.in
     return of_image, inner
 
 
-def _group_by_window(queries: Places, keys: Places) -> list[list[int]]:
+def _find_attention_windows(queries: Places, keys: Places) -> list[list[int]]:
     groups: dict[bytes, list[int]] = {}
     for place, (of_queries, of_keys) in enumerate(zip(queries, keys, strict=True)):
         where = np.concatenate([of_queries, of_keys]).round(DIGITS)

@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.arrays import Array
 from vitscope.networks.finding.branches import attends
-from vitscope.networks.finding.cut_points import Layout
-from vitscope.networks.finding.cuts import RecordedPass
 from vitscope.networks.finding.dataflow import (
     Constant,
     Dataflow,
@@ -21,18 +19,21 @@ from vitscope.networks.finding.dataflow import (
     name_of_constant,
     record_with_values,
 )
+from vitscope.networks.finding.layout import Layout
 from vitscope.networks.finding.operations import ADDITIONS, CONVOLUTIONS, PRODUCTS
 from vitscope.networks.finding.positions import Positions, Tracer
+from vitscope.networks.finding.recorded_pass import RecordedPass
 
 # Allow at most this many class tokens and registers before the tokens with positions.
 MOST_PREFIX = 8
-# Treat biases of one offset as equal if they differ by less than this share of the largest bias.
+# Treat biases of the same offset as equal if they differ by less than this share of the largest
+# bias.
 EQUAL = 1e-5
 
 
 @dataclass(frozen=True)
 class PositionBias:
-    """The biases of a layer by the offset from query to key; offset zero is in the middle."""
+    """A layer's biases by the offset from query to key; offset zero is in the middle."""
 
     module: str
     # (heads, 2 rows - 1, 2 columns - 1), with one head if all heads share the bias.
@@ -40,11 +41,11 @@ class PositionBias:
     shared: bool
 
 
-def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[PositionBias]:
+def position_bias_weights(model: nn.Module, network: Mapping[str, Any]) -> list[PositionBias]:
     flow = record_with_values(model, network)
     found = []
     for operation in flow.operations:
-        added, ends = _find_added_constant(operation), operation.shape[-2:]
+        added, ends = _find_added_weights(operation), operation.shape[-2:]
         of_pairs = len(operation.shape) > 2 and ends[0] == ends[1] > 1
         if added is None or not of_pairs:
             continue
@@ -52,7 +53,7 @@ def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[Positi
         # The constant must cover all pairs of positions.
         if constant.shape[-2:] == ends and _holds_attention_scores(flow, value):
             shape = flow.shape_of(value)
-            table = _biases_of_first_window(constant.tensor, shape, flow)
+            table = _bias_weights_of_first_window(constant.tensor, shape, flow)
             if table is not None:
                 # Heads and images may share a dimension.
                 heads = shape[-3] if len(shape) > 3 else shape[0] // flow.images
@@ -65,7 +66,7 @@ def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[Positi
     return found
 
 
-def _find_added_constant(operation: Operation) -> tuple[Constant, Value] | None:
+def _find_added_weights(operation: Operation) -> tuple[Constant, Value] | None:
     constants = [arg for arg in operation.args if isinstance(arg, Constant)]
     values = [arg for arg in operation.args if isinstance(arg, Value)]
     if operation.name not in ADDITIONS or not len(constants) == len(values) == 1:
@@ -86,8 +87,10 @@ def _holds_attention_scores(flow: Dataflow, value: Value) -> bool:
         (value,) = same
 
 
-def _biases_of_first_window(added: Tensor, shape: Sequence[int], flow: Dataflow) -> Array | None:
-    """Return the biases of the first window in which they depend on the offset alone, by offset."""
+def _bias_weights_of_first_window(
+    added: Tensor, shape: Sequence[int], flow: Dataflow
+) -> Array | None:
+    """Return, by offset, the biases of the first window where the offset alone decides them."""
     side, image = shape[-1], flow.operations[0].shape[2:]
     biases = added.detach().double().cpu()
     if len(shape) == 3 and len(biases) > 1 and biases.ndim == 3:
@@ -95,32 +98,32 @@ def _biases_of_first_window(added: Tensor, shape: Sequence[int], flow: Dataflow)
         biases = biases.reshape(flow.images, -1, side, side)[:1]
     biases = biases[(None,) * max(0, 4 - biases.ndim)]
     for window in biases.flatten(0, -4).numpy():
-        table = by_offset(window, image)
+        table = bias_weights_by_offset(window, image)
         if table is not None:
             return table
     return None
 
 
-def by_offset(biases: Array, image: Sequence[int]) -> Array | None:
-    """Return biases (heads, tokens, tokens) by offset; None if they depend on anything else."""
+def bias_weights_by_offset(biases: Array, image: Sequence[int]) -> Array | None:
+    """Return `biases` (heads, tokens, tokens) by offset; None if they depend on anything else."""
     # Skip masks: they have only two values.
     if not np.isfinite(biases).all() or len(np.unique(biases)) < 3:
         return None
     tokens = biases.shape[-1]
     for prefix in range(min(MOST_PREFIX + 1, tokens - 1)):
-        # Behind other tokens, the grid must be square or have the proportions of the image.
+        # After a prefix, the grid must be square or have the proportions of the image.
         count = tokens - prefix
         grids = [(n, count // n) for n in range(1, count + 1) if count % n == 0]
         for rows, columns in sorted(grids, key=lambda grid: abs(grid[0] - grid[1])):
             if prefix and rows != columns and rows * image[1] != columns * image[0]:
                 continue
-            table = _biases_on_grid(biases[:, prefix:, prefix:], rows, columns)
+            table = _bias_weights_on_grid(biases[:, prefix:, prefix:], rows, columns)
             if table is not None:
                 return table
     return None
 
 
-def _biases_on_grid(biases: Array, rows: int, columns: int) -> Array | None:
+def _bias_weights_on_grid(biases: Array, rows: int, columns: int) -> Array | None:
     """Return biases by offset on a grid; None if biases of the same offset differ."""
     row, column = np.divmod(np.arange(rows * columns), columns)
     down = row[None, :] - row[:, None] + rows - 1
@@ -142,12 +145,12 @@ class Named(NamedTuple):
     values: Tensor
 
 
-def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Named:
-    """Return the position embedding of a model with weights, (channels, rows, columns)."""
+def position_embedding_weights(model: nn.Module, network: Mapping[str, Any]) -> Named:
+    """Return the position embedding (channels, rows, columns) of a model that has its weights."""
     recorded = RecordedPass(model, record_with_values(model, network))
     for index in recorded.dominators:
         operation = recorded.operations[index]
-        constant, _ = _find_added_constant(operation) or (None, None)
+        constant, _ = _find_added_weights(operation) or (None, None)
         layout = recorded.maps.layout(index) if constant else None
         if constant and layout and _differs_between_positions(constant, operation, layout):
             added = constant.tensor.expand(operation.shape)
@@ -165,8 +168,8 @@ def _differs_between_positions(constant: Constant, operation: Operation, layout:
     return any(at >= 0 and constant.shape[at] > 1 for at in spatial)
 
 
-def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Named:
-    """Return the first projection of a model with weights: (filters, channels, rows, columns)."""
+def first_projection_weights(model: nn.Module, network: Mapping[str, Any]) -> Named:
+    """Return a model's first projection as filters (filters, channels, rows, columns)."""
     flow = record_with_values(model, network)
     for operation in flow.operations:
         if operation.name in CONVOLUTIONS and isinstance(operation.args[1], Constant):
@@ -178,9 +181,9 @@ def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Named:
                     f"than that of images by filters of two dimensions, which can be shown."
                 )
             return Named(operation.module, filters)
-        if operation.name in PRODUCTS and (factors := _value_and_matrix(operation)):
+        if operation.name in PRODUCTS and (factors := _value_and_matrix_weights(operation)):
             return Named(
-                operation.module, _filters_of_linear_layer(flow, operation.module, *factors)
+                operation.module, _filters_of_linear_weights(flow, operation.module, *factors)
             )
     raise VitscopeError(
         "the network has no filters: no convolution, and no product with a matrix, takes the "
@@ -188,7 +191,7 @@ def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Named:
     )
 
 
-def _value_and_matrix(operation: Operation) -> tuple[Value, int, Tensor] | None:
+def _value_and_matrix_weights(operation: Operation) -> tuple[Value, int, Tensor] | None:
     """Return the value that a matrix multiplies, its dimension, and the matrix as (out, in)."""
     left, right = operation.args[-2:]
     if isinstance(left, Value) and isinstance(right, Constant):
@@ -198,13 +201,13 @@ def _value_and_matrix(operation: Operation) -> tuple[Value, int, Tensor] | None:
     return None
 
 
-def _filters_of_linear_layer(
+def _filters_of_linear_weights(
     flow: Dataflow, module: str, value: Value, dimension: int, matrix: Tensor
 ) -> Tensor:
-    """Return a linear layer's weights as filters, by tracing which pixel each weight takes."""
+    """Return a linear layer's weights as filters: trace which pixel each weight multiplies."""
     if matrix.ndim == 3 and (matrix == matrix[:1]).all():
         matrix = matrix[0]
-    pixels = _pixel_of_each_weight(flow, value, dimension)
+    pixels = _find_pixels_of_weights(flow, value, dimension)
     if matrix.ndim != 2 or pixels is None:
         raise VitscopeError(
             f"the first layer of the network, {quoted(module)}, is a product with a "
@@ -218,7 +221,7 @@ def _filters_of_linear_layer(
     return filters
 
 
-def _pixel_of_each_weight(flow: Dataflow, value: Value, dimension: int) -> Tensor | None:
+def _find_pixels_of_weights(flow: Dataflow, value: Value, dimension: int) -> Tensor | None:
     channels, height, width = flow.operations[0].shape[1:]
     # Trace channel, row and column in place of image, row and column.
     axes = (

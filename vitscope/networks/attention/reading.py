@@ -34,7 +34,7 @@ class Attention:
     queries or keys, 2). A window may be the whole image. Tokens without a position, such as the
     class token, are NaN. In a network's tensors, all dimensions before queries and keys are merged
     into one: along it the image changes every `inner` places, and `arrangement` lists one image's
-    places by window and head. `index` is that of the next cut point. Heads are `mixed` if the
+    places by window and head. `index` is the index of the next cut point. Heads are `mixed` if the
     network does not multiply the values by the weights that are read here.
     """
 
@@ -73,9 +73,11 @@ class Piece:
 
 
 class Weights:
-    """Computes the attention of a batch at one place of a network, piece by piece."""
+    """Computes the weights of one attention of a network for a batch, piece by piece."""
 
-    def __init__(self, attention: Attention, images: int, source: "Tensor | _Fused") -> None:
+    def __init__(
+        self, attention: Attention, images: int, source: "Tensor | _FusedAttention"
+    ) -> None:
         self.attention, self.images = attention, images
         self._source = source
 
@@ -88,8 +90,8 @@ class Weights:
         """Return weights with other `values` per query and key, laid out like the network's."""
         return Weights(self.attention, self.images, values)
 
-    def pieces(self) -> Iterator[Piece]:
-        """Yield the attention of a few images at a time, or of a few heads if these are large."""
+    def read_pieces(self) -> Iterator[Piece]:
+        """Yield the attention of a few images at a time, or of a few heads of one image."""
         attention = self.attention
         queries, keys = attention.queries.shape[1], attention.keys.shape[1]
         of_head = 4 * attention.windows * queries * keys
@@ -100,14 +102,16 @@ class Weights:
             for start in range(0, attention.heads, heads):
                 chosen = slice(start, min(start + heads, attention.heads))
                 places = attention.places(self.images, first, last, chosen)
-                weights = _take_places(self._source, places.ravel())
+                weights = _read_attention_places(self._source, places.ravel())
                 shaped = weights.reshape(*places.shape, *weights.shape[-2:])
                 yield Piece(slice(first, last), chosen, shaped)
 
 
-def _take_places(source: "Tensor | _Fused", places: npt.NDArray[np.int64]) -> Tensor:
+def _read_attention_places(
+    source: "Tensor | _FusedAttention", places: npt.NDArray[np.int64]
+) -> Tensor:
     """Take places along all dimensions but the last two, as if they were one dimension."""
-    if isinstance(source, _Fused):
+    if isinstance(source, _FusedAttention):
         return source.weights_at(places)
     flat = source.reshape(-1, *source.shape[-2:])
     first, last = int(places[0]), int(places[-1])
@@ -116,8 +120,8 @@ def _take_places(source: "Tensor | _Fused", places: npt.NDArray[np.int64]) -> Te
     return flat[torch.from_numpy(places).to(flat.device)]
 
 
-class _Fused:
-    """Recomputes the attention of a fused operation, which does not return it, from operands."""
+class _FusedAttention:
+    """Recomputes attention from the operands of a fused operation, which does not return it."""
 
     def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         names = [argument.name for argument in function._schema.arguments]
@@ -133,13 +137,15 @@ class _Fused:
         self.shape = (*self._query.shape[:-1], self._key.shape[-2])
 
     def weights_at(self, places: npt.NDArray[np.int64]) -> Tensor:
-        query, key = (widened(_take_places(each, places)) for each in (self._query, self._key))
+        query, key = (
+            widened(_read_attention_places(each, places)) for each in (self._query, self._key)
+        )
         scores = torch.matmul(query * self._scale, key.transpose(-2, -1))
         if self._causal:
             ones = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device)
             scores = scores.masked_fill(~ones.tril(), -torch.inf)
         if self._mask is not None:
-            mask = self._mask_at(places)
+            mask = self._read_mask_at(places)
             if mask.dtype is torch.bool:
                 scores = scores.masked_fill(~mask, -torch.inf)
             else:
@@ -149,7 +155,7 @@ class _Fused:
         softmax: Callable[[Tensor, int], Tensor] = torch._safe_softmax if masked else torch.softmax
         return softmax(scores, -1)
 
-    def _mask_at(self, places: npt.NDArray[np.int64]) -> Tensor:
+    def _read_mask_at(self, places: npt.NDArray[np.int64]) -> Tensor:
         """Return the mask at each place; places may share one mask."""
         assert self._mask is not None
         leading = self.shape[:-2]
@@ -161,8 +167,10 @@ class _Fused:
         return mask[tuple(each.to(mask.device) for each in chosen)]
 
 
-def _source_of_weights(function: Any, args: Args, kwargs: Kwargs, result: Any) -> Tensor | _Fused:
-    name = ops.plain_name(function)
+def _read_attention_source(
+    function: Any, args: Args, kwargs: Kwargs, result: Any
+) -> Tensor | _FusedAttention:
+    name = ops.operation_name(function)
     weights: Tensor = result
     if name == ops.FLEX_ATTENTION:
         # FlexAttention returns its weights if the values are an identity matrix.
@@ -170,7 +178,7 @@ def _source_of_weights(function: Any, args: Args, kwargs: Kwargs, result: Any) -
         identity = torch.eye(value.shape[-2], dtype=value.dtype, device=value.device)
         weights, *_ = function(query, key, identity.expand(*value.shape[:-1], -1), *rest, **kwargs)
     elif ops.is_fused_attention(name):
-        return _Fused(function, args, kwargs)
+        return _FusedAttention(function, args, kwargs)
     return weights
 
 
@@ -181,7 +189,7 @@ def repeat_shared_heads(query: Tensor, key: Tensor) -> Tensor:
     return key
 
 
-class Counting(ops.ModuleMode):  # type: ignore[no-untyped-call]
+class AttentionCounting(ops.ModuleMode):  # type: ignore[no-untyped-call]
     def __init__(
         self, model: nn.Module, see: Callable[[SoftmaxId, Any, Args, Kwargs, Any], None]
     ) -> None:
@@ -195,7 +203,7 @@ class Counting(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         result = function(*args, **kwargs)
-        name = ops.plain_name(function)
+        name = ops.operation_name(function)
         if name in ops.SOFTMAXES or ops.is_fused_attention(name):
             which = SoftmaxId(self.module, self._softmaxes[self.module])
             self._softmaxes[self.module] += 1
@@ -205,13 +213,13 @@ class Counting(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def attending(model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> Iterator[None]:
-    """Call `sink(position, weights)` at every attention of each forward pass in the block."""
+    """Call `sink(index, weights)` at each of the `attentions` in every pass in the block."""
     reader = _Reader(model, attentions, sink)
     with without_fast_path(), reader, model.register_forward_hook(reader.refuse_missing):
         yield
 
 
-class _Reader(Counting):  # type: ignore[no-untyped-call]
+class _Reader(AttentionCounting):  # type: ignore[no-untyped-call]
     def __init__(self, model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> None:
         super().__init__(model, self._sink_weights)
         self._attentions, self._sink = attentions, sink
@@ -228,7 +236,7 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
         number = self._wanted.get(which)
         if number is None:
             return
-        source = _source_of_weights(function, args, kwargs, result)
+        source = _read_attention_source(function, args, kwargs, result)
         attention = self._attentions[number]
         places = self._images * len(attention.arrangement)
         shape = (places, attention.queries.shape[1], attention.keys.shape[1])
@@ -250,7 +258,8 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
 class Use:
     """Holds weights as they were read, the values, and what the network computed from both.
 
-    Each tensor has three dimensions: all places, in the network's order, and the last two.
+    Each tensor has three dimensions: all places in the network's order, and the last two
+    dimensions of the network's tensor.
     """
 
     attention: Attention
@@ -261,7 +270,7 @@ class Use:
 
     @property
     def difference(self) -> float:
-        """The largest distance of weights times values from the output, over the largest output."""
+        """The largest error of weights times values, relative to the largest output."""
         difference = (self.weights @ self.values - self.output).abs().max()
         return float(difference / self.output.abs().max())
 
@@ -273,16 +282,16 @@ class Use:
 
 
 @contextmanager
-def using_attention(
+def reading_attention_use(
     model: nn.Module, attentions: Sequence[Attention], see: Callable[[Use], None]
 ) -> Iterator[None]:
     """Call `see(use)` whenever a pass in the block uses attention that is not mixed."""
-    mode = _Using(see)
+    mode = _AttentionUseReader(see)
     with attending(model, attentions, mode.keep_weights), mode:
         yield
 
 
-class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
+class _AttentionUseReader(ops.OperationMode):  # type: ignore[no-untyped-call]
     """Finds the product of the most recently read attention and its values."""
 
     def __init__(self, see: Callable[[Use], None]) -> None:
@@ -297,7 +306,7 @@ class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
         places = weights.images * len(attention.arrangement)
         queries, keys = attention.queries.shape[1], attention.keys.shape[1]
         read = torch.full((places, queries, keys), torch.nan)
-        for piece in weights.pieces():
+        for piece in weights.read_pieces():
             first, last = piece.images.start, piece.images.stop
             where = attention.places(weights.images, first, last, piece.heads)
             read[torch.from_numpy(where)] = piece.weights.float().cpu()
@@ -307,7 +316,7 @@ class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
         result = function(*args, **kwargs)
         if self._last is None:
             return result
-        name = ops.plain_name(function)
+        name = ops.operation_name(function)
         products: Sequence[tuple[Tensor, Tensor]] = []
         if ops.is_fused_attention(name):
             output = ops.first_tensor(result)
@@ -328,7 +337,7 @@ class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
 def _values_and_outputs(
     left: Tensor, right: Tensor, output: Tensor, read: torch.Size
 ) -> list[tuple[Tensor, Tensor]]:
-    """Return values and output of each way to read a product as attention times values.
+    """Return values and output for each way to read a product as attention times values.
 
     If attention is on the right, transpose all tensors, so that it is on the left.
     """
@@ -342,9 +351,9 @@ def _merge_places(tensor: Tensor) -> Tensor:
     return tensor.reshape(-1, *tensor.shape[-2:]).float().cpu()
 
 
-# Tolerate differences up to the larger of these, as shares of the largest output.
+# Tolerate differences up to the larger of these two, as shares of the largest output.
 TOLERANCE = 1e-4
-ROUNDINGS = 4  # times the rounding of the network's type
+ROUNDINGS = 4  # times the machine epsilon of the network's type
 
 
 def describe_misread_attentions(
@@ -354,25 +363,24 @@ def describe_misread_attentions(
     tolerance = max(TOLERANCE, ROUNDINGS * torch.finfo(own_type(model)).eps)
     return [
         f"the attention of {quoted(name)} is not what was read of it"
-        for name, difference in differences(model, attentions, images).items()
+        for name, difference in differences_of_read_attention(model, attentions, images).items()
         if not difference <= tolerance
     ]
 
 
 @torch.inference_mode()
-def differences(
+def differences_of_read_attention(
     model: nn.Module, attentions: Sequence[Attention], images: Tensor
 ) -> Mapping[str, float]:
-    """Return how far attention times values is from what the network computed.
+    """Return, by attention name, how far attention times values is from the network's output.
 
-    The results are shares of the largest output, by the name of the attention. Mixed heads are
-    left out.
+    The results are shares of the largest output. Attentions with mixed heads are left out.
     """
     found: dict[str, float] = {}
 
     def note_difference(use: Use) -> None:
         found[use.attention.name] = use.difference
 
-    with using_attention(model, attentions, note_difference):
+    with reading_attention_use(model, attentions, note_difference):
         model(images)
     return found

@@ -19,7 +19,8 @@ from vitscope.networks.building.own_code import explain_failure
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import multiplies_values
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_points import CutPoint, Part, Side, write_points
+from vitscope.networks.finding.cut_points import CutPoint, Part, Side, write_cut_points
+from vitscope.networks.finding.cuts import Points
 from vitscope.networks.finding.dataflow import (
     Constant,
     Dataflow,
@@ -27,10 +28,10 @@ from vitscope.networks.finding.dataflow import (
     Run,
     keeping_attributes,
     on_shapes,
-    record,
+    record_dataflow,
 )
 from vitscope.networks.finding.operations import Args, Kwargs
-from vitscope.networks.finding.search import Points, find_cut_points
+from vitscope.networks.finding.search import search_for_cut_points
 
 Shape = tuple[int, ...]
 
@@ -45,7 +46,7 @@ class Blocks(NamedTuple):
     def metadata(self) -> dict[str, str]:
         head = {f"head_{cost}": str(value) for cost, value in self.head._asdict().items()}
         found = {"uncovered": "; ".join(self.uncovered), **warning_metadata(self.warnings)}
-        return head | found | {"cut_points": write_points(self.points)}
+        return head | found | {"cut_points": write_cut_points(self.points)}
 
 
 def list_blocks(
@@ -57,13 +58,14 @@ def list_blocks(
 ) -> Blocks:
     """Return the block table of a network, with one row per cut point.
 
-    `norms` says whether a cut point lies before or after the norm of its sum, if there is one.
+    `norms` says whether a cut point at a sum lies before or after the normalization layer that
+    follows this sum, if any.
     """
 
-    def find_and_measure_parts(run: Run, images: Tensor) -> Blocks:
+    def list_blocks_in_pass(run: Run, images: Tensor) -> Blocks:
         # Restore attributes that modules set, such as cached biases: the next pass would read them.
         with keeping_attributes(model):
-            found = find_cut_points(model, images, run, points, norms)
+            found = search_for_cut_points(model, images, run, points, norms)
         classes = network.get("classes")
         if classes is not None and found.outputs != (classes,):
             shape = "x".join(map(str, found.outputs))
@@ -71,8 +73,8 @@ def list_blocks(
                 f"the network returns {shape} values for an image, where its data have {classes} "
                 f"classes: give it as many outputs, or its data as many classes."
             )
-        shapes, parts, unread = _measure_parts(model, run, found.points, images[:1])
-        table = _make_block_table(name, found.points, shapes, parts[:-1], found.lost)
+        shapes, parts, unread = _measure_block_costs(model, run, found.points, images[:1])
+        table = _tabulate_blocks(name, found.points, shapes, parts[:-1], found.lost)
         uncovered = [*found.uncovered]
         if unread:
             uncovered.append(f"{unread} parameters that no operation reads")
@@ -80,7 +82,7 @@ def list_blocks(
         return Blocks(table, parts[-1], found.points, uncovered, warnings)
 
     try:
-        return on_shapes(model.eval(), network, find_and_measure_parts)
+        return on_shapes(model.eval(), network, list_blocks_in_pass)
     except VitscopeError as error:
         raise VitscopeError(f"models.{name}: {error}") from error
     except Exception as error:
@@ -89,10 +91,10 @@ def list_blocks(
         raise
 
 
-def _make_block_table(
+def _tabulate_blocks(
     name: str, points: Sequence[CutPoint], shapes: Sequence[Shape], parts: Sequence[Part], lost: int
 ) -> pd.DataFrame:
-    # Count lost points in the depth too, since the found ones do not reach the network's end.
+    # Count lost sums in the depth too, since the cut points do not reach the network's end.
     last = max(len(points) - 1 + lost, 1)
     return pd.DataFrame(
         {
@@ -110,16 +112,16 @@ def _make_block_table(
     )
 
 
-def _measure_parts(
+def _measure_block_costs(
     model: nn.Module, run: Run, cut_points: Sequence[CutPoint], image: Tensor
 ) -> tuple[list[Shape], list[Part], int]:
-    """Return the shape at each cut point, the parts between, and the unread parameters' count."""
+    """Return shapes at cut points, costs of the parts, and the number of unread parameters."""
     # On the meta device, attention runs as two products and a softmax even where other devices
     # fuse them.
     shapes: list[Shape] = []
     parts: list[Part] = []
-    weights = _ParameterCounter(model)
-    operations, activations = FlopCounterMode(display=False), ActivationCounter()
+    weights = _BlockParameterCounter(model)
+    operations, activations = FlopCounterMode(display=False), BlockActivationCounter()
 
     def end_part() -> None:
         total = operations.get_total_flops() // 2
@@ -131,7 +133,7 @@ def _measure_parts(
         end_part()
 
     # Enter the reader last, so that it sees each operation before a counter takes it apart, and
-    # reads each result after all counters.
+    # reads each result after all counters have counted it.
     reading = capturing(model, cut_points, end_part_at_cut)
     with torch.no_grad(), uncompiled(), operations, activations, weights, reading:
         run(image)
@@ -139,7 +141,7 @@ def _measure_parts(
     return shapes, parts, weights.unread_count()
 
 
-class _ParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]
+class _BlockParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self._model = model
@@ -185,8 +187,8 @@ class _ParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]
         return sum(self._unread.values())
 
 
-class ActivationCounter(ops.OperationMode):
-    """Counts the bytes of new tensors that operations return: in all, and at most at once."""
+class BlockActivationCounter(ops.OperationMode):
+    """Counts the bytes of new tensors that operations return: their sum, and the peak in memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -194,7 +196,7 @@ class ActivationCounter(ops.OperationMode):
         self._live: list[tuple[StorageWeakRef, int]] = []
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        if ops.plain_name(function) == ops.FLEX_ATTENTION:
+        if ops.operation_name(function) == ops.FLEX_ATTENTION:
             # Run each of its steps, as torch does on a CPU, so that other counters see them too.
             from torch._higher_order_ops.flex_attention import sdpa_dense
 
@@ -211,7 +213,7 @@ class ActivationCounter(ops.OperationMode):
         return result
 
     def take(self) -> tuple[int, int]:
-        """Return the bytes made and the most bytes in memory at once, and restart both counts."""
+        """Return the sum of bytes and the peak of bytes in memory, and restart both counts."""
         taken = self._made, self._peak
         self._made, self._peak = 0, self._bytes_in_memory()
         return taken
@@ -238,12 +240,12 @@ class Place(NamedTuple):
     layer: Layer
 
 
-def place_parameters(
+def place_parameters_in_blocks(
     model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor
 ) -> dict[str, Place]:
-    """Return the block and layer of each parameter by its name, given two or more `images`."""
+    """Map each parameter's name to its block and layer, given at least two `images`."""
     blocks = _blocks_of_parameters(model, cut_points, images)
-    layers = _Layers(model, record(model, images)).find_layers()
+    layers = _BlockLayers(model, record_dataflow(model, images)).find_layers()
     ends: Mapping[int, Layer] = {0: "stem", len(cut_points): "head"}
     return {
         name: Place(
@@ -257,7 +259,7 @@ def place_parameters(
 def _blocks_of_parameters(
     model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor
 ) -> dict[str, int]:
-    """Return the block of each parameter: how many cut points come before its module starts."""
+    """Return the block of each parameter: the number of cut points before its module first runs."""
     passed = 0
     began: dict[str, int] = {}
 
@@ -282,7 +284,7 @@ def _blocks_of_parameters(
     return blocks
 
 
-class _Layers:
+class _BlockLayers:
     def __init__(self, model: nn.Module, flow: Dataflow) -> None:
         self._model, self._flow = model, flow
         self._qkv: set[int] = set()
@@ -307,7 +309,7 @@ class _Layers:
         }
 
     def _follow_attention(self, index: int) -> None:
-        """Note the nearest layers before an attention as `qkv`, and those after as projections."""
+        """Note the nearest layers before attention as `qkv`, and after it as projections."""
         operations = self._flow.operations
         products = [index]
         if operations[index].name in ops.SOFTMAXES:
@@ -332,7 +334,7 @@ class _Layers:
     def _walk_to_layers(
         self, starts: Sequence[int], step: Callable[[int], Iterable[int]]
     ) -> Iterator[int]:
-        """Yield what `step` reaches from `starts`, up to and including layers with weights."""
+        """Yield the operations that `step` reaches from `starts`, up to layers with weights."""
         waiting, seen = [*starts], {*starts}
         while waiting:
             for index in step(waiting.pop()):
@@ -360,7 +362,7 @@ class _Layers:
         return "convolution" if operation.name in ops.CONVOLUTIONS else "mlp"
 
     def _constants_taken(self) -> list[tuple[int, int, str, Layer]]:
-        """Return address, size, module and layer of each constant that an operation takes."""
+        """Return memory address, size, module and layer of each constant among the operands."""
         return [
             (_memory_address(each), each.numel(), operation.module, self._layer_of_operation(index))
             for index, operation in enumerate(self._flow.operations)
@@ -377,7 +379,7 @@ class _Layers:
         # Weights may be computed from a parameter, as in weight standardization.
         made = [kind for _, taken, within, kind in taking if (taken, within) == (size, owner)]
         kind = [*itself, *made, OTHER][0]
-        # A norm may consist of several operations: recognize it by the name of its class.
+        # A normalization layer may run several operations: recognize it by its class's name.
         by_name = "norm" in type(self._model.get_submodule(owner)).__name__.lower()
         return "norm" if kind == OTHER and by_name else kind
 

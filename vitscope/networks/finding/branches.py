@@ -1,4 +1,4 @@
-"""Tell what kind branches are, and find the additions by which they join a stream."""
+"""Tell the kinds of branches, and find the additions by which branches join a stream."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,13 +6,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from math import log2
-from typing import Any, NamedTuple
-
-from torch.utils._pytree import tree_leaves
+from typing import NamedTuple
 
 from vitscope.networks.finding import operations as ops
+from vitscope.networks.finding.addends import (
+    NOTHING,
+    Addends,
+    addends,
+    flat_arguments,
+    sums_up_stack,
+)
 from vitscope.networks.finding.cut_points import Kind
-from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
+from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
 
 
 def pattern_of_module(module: str) -> str:
@@ -42,27 +47,27 @@ def find_main_operation(branch: Sequence[Operation]) -> Operation | None:
 def kind_of_branch(
     flow: Dataflow, indices: Sequence[int], channels: int, size: tuple[int, int]
 ) -> Kind:
-    """Return the kind of a branch; `channels` and `size` are those of the stream's map."""
+    """Return the kind of a branch; `channels` and `size` describe the stream's feature map."""
     branch = [flow.operations[index] for index in indices]
     softmax = any(op.name in ops.SOFTMAXES or ops.is_fused_attention(op.name) for op in branch)
-    if not softmax and _passes_state(flow, indices, size):
+    if not softmax and _branch_passes_state(flow, indices, size):
         return "ssm"
     if any(map(attends, branch)):
         return "msa"
     spatial = [operation for operation in branch if _is_spatial_convolution(flow, operation)]
-    if spatial and not _are_part_of_mlp(flow, spatial, branch, channels):
+    if spatial and not _belong_to_mlp_branch(flow, spatial, branch, channels):
         return "conv"
     if any(op.name in ops.PRODUCTS | ops.CONVOLUTIONS or ops.is_fourier(op.name) for op in branch):
         return "mlp"
     return "pool" if any(op.name in ops.POOLINGS for op in branch) else "mlp"
 
 
-def _passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bool:
+def _branch_passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bool:
     """Tell whether operations pass a state along positions, as state-space models do.
 
-    They do if one accumulates, such as `cumsum`, or if a chain of additions to multiples of
-    earlier sums is long enough: to cross the map's shorter side step by step, or the whole map
-    by steps that double.
+    They do if one of them accumulates, as `cumsum` does, or if a chain of additions, each to a
+    multiple of the sum before it, is long enough: it must have enough steps to cross the map's
+    shorter side one by one, or to cross the whole map with steps that double.
     """
     if any(flow.operations[index].name in ops.CUMULATIONS for index in indices):
         return True
@@ -70,9 +75,7 @@ def _passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int, int])
     steps: dict[int, int] = {}
     for index in indices:
         operation = flow.operations[index]
-        carried = [
-            _steps_to_multiplied_state(flow, v.operation, steps) for v in operation.operands()
-        ]
+        carried = [_branch_steps_to_state(flow, v.operation, steps) for v in operation.operands()]
         if operation.name in ("add", "sub"):
             steps[index] = 1 + max(carried, default=0)
         elif operation.name in ("addcmul", "lerp"):
@@ -85,11 +88,14 @@ def _passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int, int])
     return False
 
 
-def _steps_to_multiplied_state(flow: Dataflow, index: int, steps: Mapping[int, int]) -> int:
-    """Return how many steps led to the state that an operation multiplies, perhaps moved."""
+def _branch_steps_to_state(flow: Dataflow, index: int, steps: Mapping[int, int]) -> int:
+    """Return the number of steps that led to the state which an operation multiplies.
+
+    The operation may also move such a product. Return 0 for all other operations.
+    """
     operation = flow.operations[index]
     if operation.name in ops.MOVES and len(operation.operands()) == 1:
-        return _steps_to_multiplied_state(flow, operation.operands()[0].operation, steps)
+        return _branch_steps_to_state(flow, operation.operands()[0].operation, steps)
     if operation.name != "mul":
         return 0
     return max((steps.get(v.operation, 0) for v in operation.operands()), default=0)
@@ -104,7 +110,7 @@ def _is_spatial_convolution(flow: Dataflow, operation: Operation) -> bool:
     return operation.name in ops.CONVOLUTIONS and max(_kernel_shape(flow, operation)[2:]) > 1
 
 
-def _are_part_of_mlp(
+def _belong_to_mlp_branch(
     flow: Dataflow, spatial: Sequence[Operation], branch: Sequence[Operation], channels: int
 ) -> bool:
     """Tell whether convolutions are part of an MLP: depthwise, and as wide as its inner layer."""
@@ -118,20 +124,6 @@ def _are_part_of_mlp(
 
 # These operations take part of their result from each operand.
 _PARTIAL = frozenset({"cat", "write", "where"})
-
-
-class Addends(NamedTuple):
-    """Lists what an operation adds up, as indices of operands among all its arguments.
-
-    `added` tells for each operand whether it is added unchanged, or else times a constant.
-    `computed` has the index of one factor of a product of several operands that is also added.
-    """
-
-    added: dict[int, bool]
-    computed: tuple[int, ...] = ()
-
-
-NOTHING = Addends({})
 
 
 class Sum(NamedTuple):
@@ -154,94 +146,9 @@ class Way:
     direct: bool
 
 
-def flat_arguments(operation: Operation) -> list[Any]:
-    """Return all arguments of an operation in one list, to which indices of operands refer."""
-    return tree_leaves((operation.args, dict(operation.kwargs)))
-
-
-def addends(flow: Dataflow, operation: Operation) -> Addends:
-    """Return what an operation adds up.
-
-    An operation that only moves or scales a value adds up this one value.
-    """
-    name, leaves = operation.name, flat_arguments(operation)
-    values = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Value)]
-    if name in ("add", "sub", "rsub"):
-        alpha = [*operation.args[2:3], operation.kwargs.get("alpha", 1)][0]
-        plain = name == "add" and isinstance(alpha, int | float) and alpha == 1
-        unchanged = {0: name != "rsub", 1: name == "rsub" or plain}
-        return Addends({place: unchanged[place] for place in values if place in unchanged})
-    if name == "_foreach_add":
-        # This operation adds lists of tensors: accept lists of one tensor.
-        return Addends({0: True, 1: not operation.kwargs}) if values == [0, 1] else NOTHING
-    if name in ("addmm", "baddbmm", "addcmul", "addcdiv"):
-        return _addends_of_product(operation, leaves, values)
-    if name == "lerp":
-        return Addends(dict.fromkeys(values, False)) if 2 not in values else NOTHING
-    if name in ("mul", "div", "neg"):
-        return Addends({values[0]: False}) if values == [0] or len(values) == 1 else NOTHING
-    if name in ops.BATCH_NORMALIZATIONS:
-        # With statistics of the batch, a norm does more than scale.
-        by_batch = name == "native_batch_norm" and bool(operation.args[5])
-        return Addends({0: False}) if values == [0] and not by_batch else NOTHING
-    if name in ("sum", "mean"):
-        return Addends({0: name == "sum"}) if _sums_up_stack(flow, operation) else NOTHING
-    if name in ("index_add", "scatter_add", "index_put"):
-        return _addends_of_scatter(operation, leaves, values)
-    if name == "where":
-        return Addends(dict.fromkeys(values, True)) if values == [1, 2] else NOTHING
-    if name == "copy":
-        return Addends({1: True}) if 1 in values else NOTHING
-    if name in ("stack", "cat", "write"):
-        return Addends(dict.fromkeys(values, True))
-    return Addends({values[0]: True}) if name in ops.MOVES and len(values) == 1 else NOTHING
-
-
-def _addends_of_product(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:
-    """Return what an operation such as `addmm` adds up: a value and a product.
-
-    A value times a constant, elementwise, counts as that value and not as a product.
-    """
-    factors = [place for place in values if place in (1, 2)]
-    elementwise = operation.name.startswith("addc")
-    added = {0: elementwise or operation.kwargs.get("beta", 1) == 1} if 0 in values else {}
-    other = [leaves[place] for place in (1, 2) if place not in factors]
-    scaled = factors in ([1], [2]) and isinstance(other[0], Constant)
-    if elementwise and scaled and (operation.name == "addcmul" or factors == [1]):
-        return Addends(added | {factors[0]: False})
-    return Addends(added, tuple(factors[:1]))
-
-
-def _addends_of_scatter(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:
-    """Return what is added at some indices of a tensor; nothing if these depend on the images."""
-    source = 3
-    if operation.name == "index_put":
-        source = len(leaves) - 2
-        if leaves[-1] is not True:
-            return NOTHING
-    scaled = operation.kwargs.get("alpha", 1) != 1
-    return NOTHING if scaled or {*values} - {0, source} else Addends(dict.fromkeys(values, True))
-
-
-def _sums_up_stack(flow: Dataflow, operation: Operation) -> bool:
-    if operation.name not in ("sum", "mean"):
-        return False
-    (operand,) = operation.operands()[:1]
-    before = flow.operations[operand.operation]
-    if before.name not in ops.STACKS or len(operation.args) < 2:
-        return False
-    count = len(before.shape)
-    along = [*before.args[1:2], before.kwargs.get("dim", 0)][0] % count
-    if before.name == "cat" and any(flow.shape_of(v)[along] != 1 for v in before.operands()):
-        return False
-    dims = operation.args[1]
-    over = [dims] if isinstance(dims, int) else [*(dims or [])]
-    return [each % count for each in over] == [along]
-
-
 @dataclass
 class Ways:
-    """Follows a stream through moves, constant factors and additions, which add the branches."""
+    """Follows a stream through moves, constant factors and the additions of branches."""
 
     flow: Dataflow
     _addends: dict[int, Addends] = field(default_factory=dict)
@@ -260,7 +167,7 @@ class Ways:
         return {
             operation.operands()[0].operation
             for operation in self.flow.operations
-            if _sums_up_stack(self.flow, operation)
+            if sums_up_stack(self.flow, operation)
         }
 
     def adds(self, index: int) -> bool:
@@ -272,13 +179,13 @@ class Ways:
             return isinstance(source, Value) and self.adds(source.operation)
         if operation.name in ops.MOVES | _PARTIAL:
             return False
-        if _sums_up_stack(self.flow, operation):
+        if sums_up_stack(self.flow, operation):
             index = operation.operands()[0].operation
         parts, leaves = self.addends(index), flat_arguments(self.flow.operations[index])
         return len({leaves[place] for place in (*parts.added, *parts.computed)}) > 1
 
     def way(self, stream: int, end: int) -> Way | None:
-        """Return the way of a stream to the operation `end`; None if no way has a sum on it."""
+        """Return the way of a stream to the operation `end`; None if there is no way with a sum."""
         arriving = self._sums_with_stream(stream, end)
         if end not in arriving:
             return None
@@ -334,7 +241,7 @@ class Ways:
         return True
 
     def branches(self, way: Way, origin: int) -> Iterator[Value]:
-        """Yield the values that are added to a stream on its way, split as `parts` does."""
+        """Yield the values that are added to a stream on its way, split into their `parts`."""
         for each in way.sums:
             leaves = flat_arguments(self.flow.operations[each.operation])
             for place in each.branch:
@@ -357,10 +264,10 @@ class Ways:
                     waiting.append(leaves[place])
 
     def shortcut(self, end: int, origin: int) -> Value | None:
-        """Return the part of a sum that is the shortcut, if no part is the stream itself.
+        """Return the shortcut among the parts of a sum of which no part is the stream itself.
 
-        The shortcut is the only part that is linear and does not mix positions, except by pooling;
-        return None if no part is such, or several are.
+        The shortcut is the only part that is linear and does not mix positions, except by pooling.
+        Return None if there is no such part, or more than one.
         """
         plain = [
             part for part in self.parts(Value(end), origin) if self._may_be_shortcut(part, origin)
@@ -388,7 +295,7 @@ class Ways:
 
 
 def combines_without_sum(name: str) -> bool:
-    """Tell whether an operation combines values by its nature, as products do, without a sum."""
+    """Tell whether an operation, such as a product, is known to combine values without a sum."""
     return name in ops.PRODUCTS | {"mul", "div", "cat", "write", "copy"} or ops.is_fused_attention(
         name
     )

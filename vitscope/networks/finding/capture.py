@@ -8,13 +8,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.networks import tensors_of, without_fast_path
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, OperationId
-from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value, record
 from vitscope.networks.finding.operations import Args, Kwargs
 
 Sink = Callable[[int, Tensor], None]
@@ -31,11 +30,13 @@ def capturing(
     def sink_feature_map(index: int, tensor: Tensor) -> None:
         sink(index, cut_points[index].layout.to_nchw(tensor))
 
-    return reading(model, cut_points, sink_feature_map)
+    return capturing_tensors(model, cut_points, sink_feature_map)
 
 
 @contextmanager
-def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
+def capturing_tensors(
+    model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink
+) -> Iterator[None]:
     """Call `sink(index, tensor)` as `capturing` does, but with the model's own tensor.
 
     A tensor that an operation returns gets its gradient history only after the operation ends, so
@@ -43,7 +44,7 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
     """
     seen: list[int] = []
 
-    def sink_in_order(index: int, tensor: Tensor) -> None:
+    def capture_in_order(index: int, tensor: Tensor) -> None:
         if index != len(seen):
             raise ops.another_path(
                 f"came to the cut point {quoted(cut_points[index].name)} after {len(seen)} others, "
@@ -64,17 +65,17 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
         stack.enter_context(without_fast_path())
         for index, point in enumerate(cut_points):
             if not point.operation:
-                stack.callback(_attach_hook(model, point, index, sink_in_order).remove)
+                stack.callback(_attach_hook(model, point, index, capture_in_order).remove)
         stack.callback(model.register_forward_pre_hook(forget_seen_points).remove)
         if by_operation:
-            stack.enter_context(_Reader(model, by_operation, sink_in_order))
+            stack.enter_context(_Capturer(model, by_operation, capture_in_order))
         stack.callback(model.register_forward_hook(refuse_unseen_points).remove)
         yield
 
 
 def _attach_hook(model: nn.Module, point: CutPoint, index: int, read: Sink) -> Any:
     # Return nothing from the hook: a returned value would replace the stream.
-    def read_tensor(module: nn.Module, args: Any, last: Any) -> None:
+    def capture_tensor(module: nn.Module, args: Any, last: Any) -> None:
         tensor = ops.first_tensor((args, last) if point.at == "input" else last)
         if tensor is None:
             raise VitscopeError(
@@ -84,11 +85,11 @@ def _attach_hook(model: nn.Module, point: CutPoint, index: int, read: Sink) -> A
 
     module = model.get_submodule(point.module or "")
     if point.at == "input":
-        return module.register_forward_pre_hook(read_tensor, with_kwargs=True)
-    return module.register_forward_hook(read_tensor)
+        return module.register_forward_pre_hook(capture_tensor, with_kwargs=True)
+    return module.register_forward_hook(capture_tensor)
 
 
-class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
+class _Capturer(ops.ModuleMode):  # type: ignore[no-untyped-call]
     def __init__(self, model: nn.Module, wanted: Mapping[OperationId, int], read: Sink) -> None:
         super().__init__(model)
         self._names = {operation.alike[0] for operation in wanted}
@@ -96,7 +97,7 @@ class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         result = function(*args, **kwargs)
-        name = ops.plain_name(function)
+        name = ops.operation_name(function)
         if name in self._names and not ops.is_bias(name, args):
             tensor = ops.first_tensor(result)
             if tensor is not None:
@@ -106,7 +107,7 @@ class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
         return result
 
 
-class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
+class _CapturedJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
     def __init__(self, model: nn.Module, names: Set[str], *joins: Join) -> None:
         super().__init__(model)
         self.names = names
@@ -114,7 +115,7 @@ class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
         self._missing = {*self._additions}
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        name = ops.plain_name(function)
+        name = ops.operation_name(function)
         if name not in self.names or ops.is_bias(name, args):
             return function(*args, **kwargs)
         in_place = function.overloadpacket.__name__ != name
@@ -143,7 +144,7 @@ class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
             )
 
 
-class Silencing(_AtJoins):  # type: ignore[no-untyped-call]
+class Silencing(_CapturedJoins):  # type: ignore[no-untyped-call]
     """Makes joins return the stream without the branch that they would add."""
 
     def run_addition(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
@@ -155,7 +156,7 @@ class Silencing(_AtJoins):  # type: ignore[no-untyped-call]
         return function(*args, **kwargs)
 
 
-class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
+class JoinReader(_CapturedJoins):  # type: ignore[no-untyped-call]
     """Reads the stream and the branch that a join adds, before anything overwrites them."""
 
     def __init__(
@@ -171,7 +172,7 @@ class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
 
     def run_addition(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
         join, index = self._joins[addition]
-        stream, branch = _sides_of_addition(addition, function, args, kwargs)
+        stream, branch = _capture_sides(addition, function, args, kwargs)
         if join in self._sides:
             stream, before = self._sides.pop(join)
             branch = before + branch
@@ -182,12 +183,12 @@ class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
         return function(*args, **kwargs)
 
 
-def _sides_of_addition(
+def _capture_sides(
     addition: Addition, function: Any, args: Args, kwargs: Kwargs
 ) -> tuple[Tensor, Tensor]:
     """Return the two sides of an addition: the stream, and the sum of its other operands."""
     leaves, spec = tree_flatten((args, dict(kwargs)))
-    name = ops.plain_name(function)
+    name = ops.operation_name(function)
     if name == "cat":
         # Drop the dimension of size one over which the next operation sums.
         along = [*args[1:2], kwargs.get("dim", 0)][0]
@@ -210,7 +211,8 @@ def _sides_of_addition(
     return found[0], found[1]
 
 
-PROVED = 2  # images
+# The number of images on which branches are proved before they are measured.
+PROVED = 2
 
 
 @dataclass(frozen=True)
@@ -221,25 +223,25 @@ class Proofs:
 
 
 @torch.inference_mode()
-def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proofs:
-    """Run a network on `images` to prove that reading it and silencing its branches are right.
+def prove_capture(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proofs:
+    """Prove on `images` that a network's stream is read, and its branches silenced, correctly.
 
     While it is read, the network must return exactly its usual logits and pass all cut points in
     order. Without branches, the stream after each branch must exactly equal the stream before it,
-    if its shortcut changes nothing.
+    if the shortcut beside the branch changes nothing.
     """
     wrong = []
     joins = {i: point.join for i, point in enumerate(points) if point.join is not None}
     names = frozenset[str]().union(*(join.names for join in joins.values()))
     with without_fast_path():
-        # Run in a mode, as the pass without branches does: torch may round differently in one.
+        # Run in a dispatch mode, like the pass without branches: torch may round differently there.
         with Silencing(model, set()):
             plain = tensors_of(model(images))
-            returned, _ = _read_stream(model, points, images)
+            returned, _ = _capture_stream(model, points, images)
         if not all(map(torch.equal, plain, returned)):
             wrong.append("the logits change when the network is read")
         with Silencing(model, names, *joins.values()) as silencing:
-            _, stream = _read_stream(model, points, images)
+            _, stream = _capture_stream(model, points, images)
         silencing.check()
     wrong += [
         f"without the branch of {quoted(points[index].name)} the stream is another than before it"
@@ -250,10 +252,10 @@ def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proof
     return Proofs(len(joins), restored, wrong)
 
 
-def refuse_unproven(
+def refuse_unproven_capture(
     where: str, model: nn.Module, points: Sequence[CutPoint], images: Tensor
 ) -> None:
-    wrong = prove(model, points, images).wrong
+    wrong = prove_capture(model, points, images).wrong
     if wrong:
         raise VitscopeError(
             f"{where}: {wrong[0]}: branches of the network cannot be measured; take it out of this "
@@ -261,106 +263,9 @@ def refuse_unproven(
         )
 
 
-def _read_stream(
+def _capture_stream(
     model: nn.Module, points: Sequence[CutPoint], images: Tensor
 ) -> tuple[list[Tensor], list[Tensor]]:
     stream: list[Tensor] = []
     with capturing(model, points, lambda _, latent: stream.append(latent.clone())):
         return tensors_of(model(images)), stream
-
-
-class Replay:
-    """Runs the parts between a network's cut points, for any number of images.
-
-    Recorded operations hold the number of images in their arguments, so each number of images
-    needs a recorded pass of its own, made with copies of one image.
-    """
-
-    def __init__(self, model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> None:
-        self._model = model
-        self._points = points
-        self._image = images[:1]
-        self._flows = {len(images): record(model, images)}
-
-    def run(self, part: int, tensor: Tensor) -> Tensor:
-        """Run a part and return its result; the first part takes images."""
-        flow, start, end = self._find_pass(part, tensor)
-        order = _operations_between(flow, start, end)
-        operations = [flow.operations[index] for index in order]
-        changed = any(each.function and ops.is_mutable(each.function) for each in operations)
-        values = {start: tensor.clone() if changed else tensor}
-        for index, operation in zip(order, operations, strict=True):
-            result = _run_operation(operation, values)
-            tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
-            values |= {Value(index, output): each for output, each in enumerate(tensors)}
-        return values[end]
-
-    def _find_pass(self, part: int, tensor: Tensor) -> tuple[Dataflow, Value, Value]:
-        """Return a pass with as many images as `tensor`, and the part's start and end in it."""
-        known, flow = next(iter(self._flows.items()))
-        shape = flow.shape_of(self._ends_of_parts(flow)[part])
-        images = tensor.numel() * known // torch.Size(shape).numel()
-        if images not in self._flows and images:
-            blank = self._image.expand(images, *self._image.shape[1:])
-            self._flows[images] = record(self._model, blank)
-        flow = self._flows.get(images, flow)
-        start, end = self._ends_of_parts(flow)[part : part + 2]
-        if tensor.shape != flow.shape_of(start):
-            raise VitscopeError(
-                f"found a tensor of the shape {_shape_text(tensor.shape)}, allowed: "
-                f"{_shape_text(shape)} for {known} images, or as many as there are."
-            )
-        return flow, start, end
-
-    def _ends_of_parts(self, flow: Dataflow) -> list[Value]:
-        return [Value(0), *(_value_at_point(flow, point) for point in self._points), flow.result]
-
-
-def _value_at_point(flow: Dataflow, point: CutPoint) -> Value:
-    if point.operation is not None:
-        found = enumerate(flow.operations)
-        return next(Value(index) for index, each in found if each.which == point.operation)
-    place = point.module or "", point.at
-    return next(each.value for each in flow.passages if (each.module, each.at) == place)
-
-
-def _operations_between(flow: Dataflow, start: Value, end: Value) -> list[int]:
-    needed: set[int] = set()
-    pending = [end]
-    while pending:
-        value = pending.pop()
-        if value == start or value.operation in needed:
-            continue
-        if value.operation <= start.operation:
-            raise VitscopeError(
-                "It takes more of what was computed before than the stream: it cannot run alone."
-            )
-        needed.add(value.operation)
-        pending += flow.operations[value.operation].operands()
-    return sorted(needed)
-
-
-def _run_operation(operation: Operation, values: dict[Value, Tensor]) -> Any:
-    if operation.function is None:
-        # The tensor is a view of memory that was written to, so it has changed already.
-        if isinstance(operation.args[0], Constant):
-            raise VitscopeError(
-                f"{quoted(operation.module)} writes into a tensor that it makes: it cannot run "
-                f"alone."
-            )
-        return values[operation.operands()[0]]
-    changes = ops.is_mutable(operation.function)
-
-    def tensor_of_leaf(leaf: Any) -> Any:
-        if isinstance(leaf, Value):
-            return values[leaf]
-        if isinstance(leaf, Constant):
-            return leaf.tensor.clone() if changes else leaf.tensor
-        return leaf
-
-    args, kwargs = tree_map(tensor_of_leaf, (operation.args, dict(operation.kwargs)))
-    return operation.function(*args, **kwargs)
-
-
-def _shape_text(shape: Sequence[int]) -> str:
-    return "x".join(map(str, shape))

@@ -4,15 +4,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.tables import Columns, Table, read_metadata
+from vitscope.networks.finding.layout import Layout
 from vitscope.typed import typed
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 Kind = Literal["stem", "conv", "msa", "mlp", "parallel", "ssm", "pool", "head"]
 At = Literal["input", "output"]
@@ -24,57 +21,11 @@ Alike = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Describes the order of images (n), channels (c), space (h, w) and tokens (l) in a tensor.
-
-    For tokens, `grid` gives the rows and columns that their positions fill and `count` the number
-    of tokens in an image; the first `prefix` tokens have no position. If tokens are not row by row,
-    `tokens` gives the index of the token at each position. If windows are counted as images, the
-    dimension `n` holds both the images and their windows.
-    """
-
-    order: str
-    prefix: int = 0
-    grid: tuple[int, int] | None = None
-    count: int = 0
-    tokens: tuple[int, ...] | None = None
-
-    def to_nchw(self, tensor: "Tensor") -> "Tensor":
-        """Return the feature map as (N, C, H, W), without prefix tokens; as a view if possible."""
-        if self.order == "nchw":
-            return tensor
-        if self.order == "nhwc":
-            return tensor.permute(0, 3, 1, 2)
-        if self.grid is None:
-            raise ValueError("a layout of tokens needs the grid that they fill")
-        moved = self._all_tokens(tensor)
-        kept = moved[:, self.prefix :] if self.tokens is None else moved[:, list(self.tokens)]
-        tokens = kept.transpose(1, 2)
-        return tokens.view(*tokens.shape[:2], *self.grid)
-
-    def first_prefix(self, tensor: "Tensor") -> "Tensor | None":
-        """Return the first token without a position, as (N, C); None if every token has one."""
-        first = 0 if self.prefix else None
-        if self.tokens is not None:
-            first = next((n for n in range(self.count) if n not in self.tokens), None)
-        return None if first is None else self._all_tokens(tensor)[:, first]
-
-    def _all_tokens(self, tensor: "Tensor") -> "Tensor":
-        """Return the tokens of a tensor, as (N, tokens, C)."""
-        channel, image = self.order.index("c"), self.order.index("n")
-        inner = [d for d in range(tensor.ndim) if d not in (channel, image)]
-        moved = tensor.permute(image, *inner, channel)
-        if moved.ndim != 3 or (self.count and moved.shape[1] != self.count):
-            moved = moved.reshape(-1, self.count, moved.shape[-1])
-        return moved
-
-
-@dataclass(frozen=True)
 class OperationId:
     """Identifies an operation in every pass: the `nth` of its module's operations that are `alike`.
 
-    Operations that run inside others are not counted, since those in attention and linear layers
-    depend on the device.
+    Operations that run inside others are not counted, since the operations inside attention and
+    linear layers depend on the device.
     """
 
     module: str
@@ -84,7 +35,7 @@ class OperationId:
 
 @dataclass(frozen=True)
 class Addition:
-    """Names one addition of a join, and the indices of its operands: the stream and the branch.
+    """Identifies one addition of a join, and its operands in stream and branch by their indices.
 
     Indices count all arguments of the operation, including those that are not tensors.
     """
@@ -117,8 +68,8 @@ class CutPoint:
     """A place where the residual stream of a model is read.
 
     The stream is the input or the output of a `module`, or the result of an `operation`. `join` has
-    the additions by which a branch joins the stream there. `norm` says on which side of the norm
-    of their sum the point lies, if there is one.
+    the additions by which a branch joins the stream there. `norm` says on which side of the
+    normalization layer after their sum the point lies; None if there is no such layer.
     """
 
     name: str
@@ -133,14 +84,14 @@ class CutPoint:
     norm: Side | None = None
 
 
-def write_points(points: Sequence[CutPoint]) -> str:
+def write_cut_points(points: Sequence[CutPoint]) -> str:
     """Write cut points as JSON, which holds each layout once even if many points share it."""
     layouts = list(dict.fromkeys(point.layout for point in points))
     rows = [{**asdict(point), "layout": layouts.index(point.layout)} for point in points]
     return json.dumps({"layouts": [asdict(layout) for layout in layouts], "points": rows})
 
 
-def read_points(text: str) -> list[CutPoint]:
+def parse_cut_points(text: str) -> list[CutPoint]:
     listed = json.loads(text)
     layouts = typed(listed["layouts"], list[Layout])
     numbers = [entry.pop("layout") for entry in listed["points"]]
@@ -151,7 +102,7 @@ def read_points(text: str) -> list[CutPoint]:
 
 
 class Part(NamedTuple):
-    """Holds the costs of the part that ends at a cut point, or of the head behind the last one."""
+    """Holds the costs of the part that ends at a cut point, or of the head after the last point."""
 
     parameters: int
     operations: int
@@ -164,7 +115,7 @@ def head_costs(metadata: Mapping[str, str]) -> Part:
 
 
 def read_cut_points(path: Path | str) -> list[CutPoint]:
-    return read_points(read_metadata(path)["cut_points"])
+    return parse_cut_points(read_metadata(path)["cut_points"])
 
 
 def named_cut_point(

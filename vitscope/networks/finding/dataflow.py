@@ -39,7 +39,10 @@ class Constant:
 
 @dataclass
 class Operation:
-    """An operation whose result depends on images; it takes tensors as `Value` or `Constant`."""
+    """An operation whose result depends on the images.
+
+    Its arguments hold a `Value` or a `Constant` in place of each tensor.
+    """
 
     function: Any
     name: str
@@ -114,7 +117,7 @@ class Dataflow:
 
 
 @torch.no_grad()
-def record(
+def record_dataflow(
     model: nn.Module,
     images: Tensor,
     run: Callable[[Tensor], Any] | None = None,
@@ -122,15 +125,16 @@ def record(
 ) -> Dataflow:
     """Record what `model`, or `run` if given, computes from `images`.
 
-    For a pass on shapes alone, each pair in `values` is one tensor without and with its values.
+    For a pass on shapes alone, `values` pairs each tensor without values with the same tensor that
+    has them.
     """
-    recorder = _Recorder(model, images, values)
+    recorder = _DataflowRecorder(model, images, values)
     with without_fast_path(), recorder:
         output = (run or model)(images)
     return recorder.finish_pass(ends_of(output))
 
 
-class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
+class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
     """Records operations; keeps every tensor alive, so that no `id` is used twice."""
 
     def __init__(
@@ -138,7 +142,7 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
     ) -> None:
         super().__init__(model)
         self.begin(len(images))
-        self._constants = _Constants(values)
+        self._constants = _DataflowConstants(values)
         self._values: dict[int, Value] = {}
         self._alive: dict[int, Tensor] = {}
         self._sharing: dict[int, list[int]] = {}
@@ -153,7 +157,7 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         # Look up the operands first, since an in-place operation changes them.
         known = partial(self._value_or_constant, changes=ops.is_mutable(function))
         known_args, known_kwargs = tree_map(known, (args, dict(kwargs)))
-        depends = ops.plain_name(function) not in ops.OF_SHAPES and any(
+        depends = ops.operation_name(function) not in ops.OF_SHAPES and any(
             isinstance(leaf, Value) for leaf in tree_leaves((known_args, known_kwargs))
         )
         valued = None if depends else self._constants.run_with_values(function, args, kwargs)
@@ -162,7 +166,7 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         if valued is not None:
             self._constants.keep_values(result, valued)
         if tensor is not None:
-            name = ops.plain_name(function)
+            name = ops.operation_name(function)
             if not ops.is_bias(name, args):
                 self.count(name, tensor)
             if depends:
@@ -184,7 +188,7 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         return Constant(tuple(leaf.shape), tensor.clone() if changes else tensor)
 
     def _value_of_written(self, tensor: Tensor) -> Value | None:
-        """Return the value of a tensor that shares memory to which a value was written, or None."""
+        """Return the value of a tensor whose memory was changed through another tensor, or None."""
         written = self._written.get(tensor.untyped_storage()._cdata)
         if written is None:
             return None
@@ -192,7 +196,7 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         return self._add_write(tensor, before, written)
 
     def _add_write(self, tensor: Tensor, before: Value | Constant, written: Value) -> Value:
-        """Add a `write` operation: it combines a value and what was written to its memory."""
+        """Add a `write` operation: it combines `before` with what was `written` to its memory."""
         which = OperationId(self.module, ops.alike("write", tensor, self._images), 0)
         shapes, value = (tuple(tensor.shape),), Value(len(self._operations))
         self._operations.append(Operation(None, "write", which, shapes, (before, written)))
@@ -214,7 +218,7 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         for output, tensor in enumerate(tensors):
             self._set_value(tensor, Value(index, output))
         for written in changed:
-            # Tensors that share memory with a changed one change too.
+            # Tensors that share memory with a changed tensor change too.
             for identity in self._sharing.get(written.untyped_storage()._cdata, []):
                 tensor = self._alive[identity]
                 if tensor is not written:
@@ -256,8 +260,8 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         return max(recorded, key=lambda flow: len(flow.dominators()))
 
 
-class _Constants:
-    """Computes the values that depend only on weights, in a pass on shapes."""
+class _DataflowConstants:
+    """In a pass on shapes, computes the values of tensors that depend only on weights."""
 
     def __init__(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
         # Keep tensors without values alive, so that no `id` is used twice.
@@ -266,7 +270,7 @@ class _Constants:
         self._weights = {value.untyped_storage().data_ptr() for _, value in pairs}
 
     def with_values(self, tensor: Tensor) -> Tensor:
-        """Return the given tensor with values; unchanged if it has values or they are unknown."""
+        """Return a tensor with its values; unchanged if it has them or they are unknown."""
         _, value = self._known.get(id(tensor), (None, tensor))
         return value
 
@@ -313,7 +317,10 @@ def blank_images(
 def on_shapes(
     model: nn.Module, network: Mapping[str, Any], make: Callable[[Run, Tensor], Made]
 ) -> Made:
-    """Return `make(run, images)` for two blank images: on shapes alone, or else with values."""
+    """Return `make(run, images)` for two blank images.
+
+    Run on shapes alone if that works, and else with values.
+    """
     try:
         with keeping_attributes(model):
             run = running_on(model, without_values(model))
@@ -323,18 +330,19 @@ def on_shapes(
     except Exception:
         if any(tensor.is_meta for tensor in model.parameters()):
             raise
-        # Shapes are not enough if values decide what runs, or for a tensor that is no parameter.
-        _refuse_chosen_paths(model, network)
+        # Shapes are not enough if values decide what runs, or if modules hold tensors that are
+        # neither parameters nor buffers.
+        _refuse_varying_dataflow(model, network)
         return make(model, blank_images(model, network))
 
 
-def _refuse_chosen_paths(model: nn.Module, network: Mapping[str, Any]) -> None:
-    """Refuse a network whose operations depend on the images: its cut points would depend too."""
+def _refuse_varying_dataflow(model: nn.Module, network: Mapping[str, Any]) -> None:
+    """Refuse a network whose images decide what runs: they would decide its cut points too."""
     blank = blank_images(model, network)
     noise = torch.randn(blank.shape, generator=torch.Generator().manual_seed(0)).to(blank)
     paths = set()
     for images in (blank, noise, noise + 2, noise - 2):
-        operations = record(model, images).operations
+        operations = record_dataflow(model, images).operations
         paths.add(tuple((operation.name, operation.module) for operation in operations))
     if len(paths) > 1:
         raise VitscopeError(
@@ -345,7 +353,7 @@ def _refuse_chosen_paths(model: nn.Module, network: Mapping[str, Any]) -> None:
 
 @contextmanager
 def keeping_attributes(model: nn.Module) -> Iterator[None]:
-    """Restore modules' attributes after the block: a pass on shapes may leave empty tensors."""
+    """Restore modules' attributes after the block: a pass on shapes may put meta tensors there."""
     of_torch = vars(nn.Module()).keys()
     modules = [vars(module) for module in model.modules()]
     kept = [(each, {name: each[name] for name in each.keys() - of_torch}) for each in modules]
@@ -373,7 +381,7 @@ def running_on(model: nn.Module, tensors: Mapping[str, Tensor]) -> Run:
 
 
 def without_values(model: nn.Module) -> dict[str, Tensor]:
-    """Return the tensors of a network without values; tensors that modules share stay shared."""
+    """Return a network's tensors on the meta device; tensors that modules share stay shared."""
     empty: dict[int, Tensor] = {}
     return {
         name: empty.setdefault(id(tensor), tensor.detach().to("meta"))
@@ -382,7 +390,7 @@ def without_values(model: nn.Module) -> dict[str, Tensor]:
 
 
 def own_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters and buffers of all modules; list a shared module's only once."""
+    """Return the parameters and buffers of all modules, but those of a shared module only once."""
     # Once, since `functional_call` does not restore a tensor that it replaced twice.
     return {
         f"{prefix}.{name}".lstrip("."): tensor
@@ -401,14 +409,14 @@ def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow
         empty = without_values(model)
         pairs = [(empty[name], tensor.detach()) for name, tensor in own_tensors(model).items()]
         images = blank_images(model, network, "meta")
-        return record(model, images, running_on(model, empty), pairs)
+        return record_dataflow(model, images, running_on(model, empty), pairs)
     except VitscopeError:
         raise
     except Exception:
-        # Shapes are not enough if values decide what runs, or for a tensor that is no parameter.
+        # Shapes are not enough, for the same reasons as in `on_shapes`.
         first = next(chain(model.parameters(), model.buffers()), torch.zeros(0))
         with sdpa_kernel(SDPBackend.MATH):
-            return record(model, blank_images(model, network, first.device))
+            return record_dataflow(model, blank_images(model, network, first.device))
 
 
 def name_of_constant(model: nn.Module, constant: Constant) -> str | None:

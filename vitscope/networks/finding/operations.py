@@ -1,4 +1,4 @@
-"""Classify torch's operations by their names, and see each operation that a network runs."""
+"""Classify torch's operations by name, and intercept every operation that a network runs."""
 
 from abc import abstractmethod
 from collections import Counter
@@ -57,7 +57,7 @@ MOVES = (
         pixel_unshuffle index gather"""
     )
 )
-# These combine tensors, which a later operation may sum up.
+# These put several tensors into one, whose parts a later operation may sum up.
 STACKS = _split_names("stack cat")
 # These read values at given indices.
 CHOICES = _split_names("index index_select gather")
@@ -86,7 +86,7 @@ FLEX_ATTENTION = "flex_attention"
 _COMPOSITE = DispatchKey.CompositeImplicitAutograd
 
 
-def plain_name(function: Any) -> str:
+def operation_name(function: Any) -> str:
     """Return the name of an operation, without the underscore of an in-place version."""
     if isinstance(function, HigherOrderOperator):
         return str(function.name())  # type: ignore[no-untyped-call]
@@ -95,8 +95,11 @@ def plain_name(function: Any) -> str:
 
 
 def refuse_unknown_operator(function: Any) -> None:
-    """Refuse an operator that runs given functions, since their operations cannot be seen."""
-    name = plain_name(function)
+    """Refuse an operator that runs functions passed to it, except FlexAttention.
+
+    The operations in these functions cannot be seen.
+    """
+    name = operation_name(function)
     if isinstance(function, HigherOrderOperator) and name != FLEX_ATTENTION:
         raise VitscopeError(
             f"the network uses torch's operator {quoted(name)}, which runs functions of its own: "
@@ -137,10 +140,11 @@ Kwargs = Mapping[str, Any]
 
 
 class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Sees every operation that runs, including those that would be compiled.
+    """Intercepts every operation that runs, and runs compiled code eagerly to see all of them.
 
     In inference mode, torch dispatches composite operations such as `linear` whole, and otherwise
-    in parts. Here they are always taken apart, so that both kinds of passes are alike.
+    in parts. Here they are always taken apart, so that passes in both modes show the same
+    operations.
     """
 
     # Accept operations that take functions, such as FlexAttention, which torch otherwise refuses.
@@ -168,13 +172,13 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self.run(func, *self._drop_values(args, kwargs or {}))
         super().__enter__()  # type: ignore[no-untyped-call]
         try:
-            # Decompose as torch does without gradients: `decompose` may use a version in Python.
+            # Use the kernel that torch itself runs: `decompose` may use one in Python instead.
             return func._op_dk(_COMPOSITE, *args, **(kwargs or {}))
         finally:
             super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
     def _drop_values(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-        """Drop the values of tensors that a network makes, if its other tensors have none."""
+        """If some tensor arguments have no values, drop the values of the others too."""
         leaves = [leaf for leaf in tree_leaves((args, dict(kwargs))) if isinstance(leaf, Tensor)]
         empty = [leaf.is_meta for leaf in leaves]
         if not any(empty) or all(empty):

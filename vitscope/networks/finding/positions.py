@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
 from vitscope.networks.finding import operations as ops
-from vitscope.networks.finding.cut_points import Layout
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
+from vitscope.networks.finding.layout import Layout
 
 ROUNDING = 1e-6
 # Compare coordinates after rounding to this many digits, since means of coordinates are inexact.
@@ -29,11 +29,11 @@ class Positions(NamedTuple):
 
     def change_each(self, change: Callable[[Tensor], Tensor]) -> "Positions":
         """Apply `change` to each coordinate, and shrink dimensions where the result is constant."""
-        return Positions(*(_shrink_constant_dimensions(change(t)) for t in self))
+        return Positions(*(_shrink_coordinate(change(t)) for t in self))
 
 
 class _Line(NamedTuple):
-    """Describes the rows or columns of a map by their middle and the distance between neighbors."""
+    """Describes a map's rows or columns by their middle and the distance between neighbours."""
 
     middle: float
     apart: float
@@ -42,8 +42,10 @@ class _Line(NamedTuple):
         return self.middle + (torch.arange(count) - (count - 1) / 2) * self.apart
 
 
-def _fit_line(positions: Positions, shape: tuple[int, ...], dimension: int) -> _Line | None:
-    """Fit the rows (dimension 2) or columns (3) of maps (N, C, H, W); None if they are no maps."""
+def _fit_line_to_positions(
+    positions: Positions, shape: tuple[int, ...], dimension: int
+) -> _Line | None:
+    """Fit rows (dimension 2) or columns (3) of a tensor (N, C, H, W); None if it has no maps."""
     tensor = (positions.row, positions.column)[dimension - 2]
     count, varying = shape[dimension], tensor.flatten()
     if tensor.shape[dimension] != count or len(varying) != count:
@@ -66,18 +68,18 @@ def _image_positions(shape: tuple[int, ...]) -> Positions:
     return _map_positions(numbers, [_Line(0.5, 1 / count) for count in shape[2:]], shape)
 
 
-def _rows_and_columns(positions: Positions | None, shape: tuple[int, ...]) -> list[_Line]:
-    """Return the rows and columns of maps (N, C, H, W); an empty list if they are no maps."""
+def _lines_of_positions(positions: Positions | None, shape: tuple[int, ...]) -> list[_Line]:
+    """Return the rows and columns of a tensor's maps (N, C, H, W); an empty list if it has none."""
     if positions is None or len(shape) != 4:
         return []
     if any(positions.image.shape[d] > 1 for d in (1, 2, 3)):
         return []
-    found = [_fit_line(positions, shape, dimension) for dimension in (2, 3)]
+    found = [_fit_line_to_positions(positions, shape, dimension) for dimension in (2, 3)]
     return [line for line in found if line is not None] if None not in found else []
 
 
 def _stride_between_maps(operation: Operation, before: tuple[int, ...], dimension: int) -> float:
-    """Return how many rows (dimension 2) or columns (3) of a map become one of the next map."""
+    """Return how many rows (dimension 2) or columns (3) become a row or column of the next map."""
     args = operation.args
     if operation.name in ops.CONVOLUTIONS:
         stride = _setting_of_axis(args[3], dimension)
@@ -93,7 +95,7 @@ def _setting_of_axis(given: Any, dimension: int) -> int:
     return int(each[(dimension - 2) % len(each)])
 
 
-def _shrink_constant_dimensions(tensor: Tensor) -> Tensor:
+def _shrink_coordinate(tensor: Tensor) -> Tensor:
     """Shrink each dimension along which values do not change to size 1."""
     for dimension in range(tensor.ndim):
         first = tensor.narrow(dimension, 0, 1)
@@ -123,7 +125,7 @@ def _has_places(positions: Positions | None) -> bool:
     return positions is not None and max(positions.row.numel(), positions.column.numel()) > 1
 
 
-def _lie_in_a_row(positions: Positions | None) -> bool:
+def _has_positions_in_a_row(positions: Positions | None) -> bool:
     """Tell whether values of several rows and columns lie along one dimension."""
     if positions is None:
         return False
@@ -134,7 +136,7 @@ def _lie_in_a_row(positions: Positions | None) -> bool:
     return len(varying[0] | varying[1]) == 1 and bool(varying[0] & varying[1])
 
 
-def _moves_by_index(operation: Operation) -> bool:
+def _moves_positions_by_index(operation: Operation) -> bool:
     """Tell whether an operation puts values of images at other places, without adding them."""
     if operation.name not in ops.SCATTERS:
         return False
@@ -142,7 +144,7 @@ def _moves_by_index(operation: Operation) -> bool:
     return not adds and any(isinstance(leaf, Value) for leaf in tree_leaves(operation.args[1:]))
 
 
-def _shifts_map(operation: Operation) -> bool:
+def _shifts_positions(operation: Operation) -> bool:
     """Tell whether an operation shifts a map, with as much padding as it cuts off."""
     if operation.name != "constant_pad_nd":
         return False
@@ -152,7 +154,7 @@ def _shifts_map(operation: Operation) -> bool:
 
 
 class Tracer:
-    """Finds the positions of a pass's values; `images` may give other coordinates to trace."""
+    """Finds the positions of a pass's values; `images` may give its input other coordinates."""
 
     def __init__(self, flow: Dataflow, images: Positions | None = None) -> None:
         self._flow = flow
@@ -175,21 +177,21 @@ class Tracer:
         return self._known[value]
 
     def _deciding_values(self, value: Value) -> list[Value]:
-        """Return the values whose positions decide those of `value`."""
+        """Return the values whose positions decide the positions of `value`."""
         operation = self._flow.operations[value.operation]
         operands = operation.operands()
         if operation.name in ops.MOVES:
             return operands
         if (
             operation.name in ops.PRODUCTS | ops.REDUCTIONS | ops.MAPS | ops.UNFOLDING
-            or _shifts_map(operation)
+            or _shifts_positions(operation)
         ):
             return operands[:1]
-        if operation.name in ops.SORTS or _moves_by_index(operation):
+        if operation.name in ops.SORTS or _moves_positions_by_index(operation):
             return []
         same = [v for v in operands if self._flow.shape_of(v) == operation.shape]
         # Ask the earliest operand first: with a shortcut, it is the stream, which is the easiest to
-        # trace. Ask the next one if that has lost its places.
+        # trace. If it has lost its places, ask the next operand.
         asked: list[Value] = []
         for operand in sorted(same, key=lambda v: v.operation):
             asked.append(operand)
@@ -203,7 +205,7 @@ class Tracer:
             return self._positions_of_new_map(operation)
         if operation.name in ops.UNFOLDING:
             return self._positions_of_unfolded(operation)
-        if _shifts_map(operation):
+        if _shifts_positions(operation):
             return self._known[operation.operands()[0]]
         deciding = [self._known[each] for each in self._deciding_values(value)]
         if operation.name in ops.MOVES:
@@ -226,25 +228,26 @@ class Tracer:
         return first
 
     def _positions_of_new_map(self, operation: Operation) -> Positions | None:
-        """Return the positions in the map that an operation makes; heads may count as images."""
+        """Return the positions in the map that an operation makes; dimension 0 may hold heads."""
         if len(operation.shape) != 4:
             return None
         operand = operation.operands()[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
         weight = operation.args[1] if operation.name in ops.CONVOLUTIONS else None
         of_one_value = isinstance(weight, Constant) and weight.shape[2:] == (1, 1)
-        # A 1x1 layer mixes dimension 1: heads of scores keep their places, but tokens lose theirs.
+        # A 1x1 convolution mixes dimension 1: if that holds heads, scores keep their places; if it
+        # holds tokens, the places are lost.
         if of_one_value and operation.shape[2:] == shape[2:]:
             return before and before.change_each(lambda t: t.nanmean(1, keepdim=True))
         lines = [
             _Line(line.middle, line.apart * _stride_between_maps(operation, shape, dimension))
-            for dimension, line in enumerate(_rows_and_columns(before, shape), 2)
+            for dimension, line in enumerate(_lines_of_positions(before, shape), 2)
         ]
         if before is not None and lines:
             return _map_positions(before.image, lines, operation.shape)
-        # Tokens in a row are no map, even if a layer for maps takes them. Only averages keep
-        # their places known.
-        if 1 in shape[2:] and _lie_in_a_row(before):
+        # Tokens in a row are no map, even if a layer for maps takes them. Their places remain
+        # known only if it averages.
+        if 1 in shape[2:] and _has_positions_in_a_row(before):
             averages = operation.name == "avg_pool2d"
             return self._move_positions(operation, 0) if averages else None
         return (
@@ -254,7 +257,7 @@ class Tracer:
     def _positions_of_unfolded(self, operation: Operation) -> Positions | None:
         operand = operation.operands()[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
-        lines = _rows_and_columns(before, shape)
+        lines = _lines_of_positions(before, shape)
         if before is None or not lines:
             return None
         kernel, dilation, padding, stride = operation.args[1:5]
@@ -302,9 +305,7 @@ class Tracer:
         if operation.name in ops.VIEWS:
             (viewed,) = operation.operands()
             before, after = self._flow.shape_of(viewed), operation.shapes[output]
-            return _shrink_constant_dimensions(
-                _reshape_coordinate(known_coordinate(viewed), before, after)
-            )
+            return _shrink_coordinate(_reshape_coordinate(known_coordinate(viewed), before, after))
 
         def coordinates_of_leaf(leaf: Any) -> Any:
             if isinstance(leaf, Value):
@@ -327,10 +328,10 @@ class Tracer:
             moved = operation.function(*args, **kwargs)
         if isinstance(moved, list | tuple):
             moved = moved[output]
-        return _shrink_constant_dimensions(moved)
+        return _shrink_coordinate(moved)
 
 
-def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
+def layout_of_positions(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
     each = positions._asdict().items()
     varying = [{name for name, t in each if _varies_along(t, d)} for d in range(len(shape))]
     channels = [d for d, size in enumerate(shape) if not varying[d] and size > 1]
@@ -348,12 +349,12 @@ def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
         return None
     (image,), (channel,) = images, channels
     if image == 0 and varying[image] == {"image"}:
-        plain = _order_of_map(varying, channel, spatial)
+        plain = _order_of_map_positions(varying, channel, spatial)
         if plain is not None and len(shape) == 4:
             return Layout(plain)
     if image in spatial and image != 0:
         return None
-    return _layout_of_tokens(positions, shape, image, channel, spatial)
+    return _layout_of_token_positions(positions, shape, image, channel, spatial)
 
 
 def _varies_along(tensor: Tensor, dimension: int) -> bool:
@@ -363,7 +364,9 @@ def _varies_along(tensor: Tensor, dimension: int) -> bool:
     return bool((least.amin(dimension) < most.amax(dimension)).any())
 
 
-def _order_of_map(varying: list[set[str]], channel: int, spatial: list[int]) -> str | None:
+def _order_of_map_positions(
+    varying: list[set[str]], channel: int, spatial: list[int]
+) -> str | None:
     """Return the order of a map's dimensions, `nchw` or `nhwc`; None for any other order."""
     letters = {0: "n", channel: "c"}
     for dimension in spatial:
@@ -375,7 +378,7 @@ def _order_of_map(varying: list[set[str]], channel: int, spatial: list[int]) -> 
     return order if order in ("nchw", "nhwc") else None
 
 
-def _layout_of_tokens(
+def _layout_of_token_positions(
     positions: Positions, shape: tuple[int, ...], image: int, channel: int, spatial: list[int]
 ) -> Layout | None:
     """Return the layout of tokens: which of them have positions, and which position each has."""
@@ -392,7 +395,7 @@ def _layout_of_tokens(
     own = torch.arange(count, dtype=flat[0].dtype)[:, None]
     if not bool(((flat[0] == own) | flat[0].isnan()).all()):
         return None
-    rows, columns = (_rank_coordinates(t[0]) for t in flat[1:])
+    rows, columns = (_rank_positions(t[0]) for t in flat[1:])
     on_map = (rows >= 0) & (columns >= 0)
     height, width = int(rows.max()) + 1, int(columns.max()) + 1
     prefix = int(on_map.int().argmax())
@@ -402,7 +405,7 @@ def _layout_of_tokens(
     raster[rows[on_map] * width + columns[on_map]] = torch.arange(len(on_map))[on_map]
     if bool((raster < 0).any()):
         return None
-    # A prefix is enough only if all tokens behind it run row by row, and none is left over.
+    # A prefix is enough only if all tokens after it run row by row, and none is left over.
     in_order = raster.tolist() == [*range(prefix, len(on_map))]
     letters = {image: "n", channel: "c"} | dict.fromkeys(inner, "l") | dict.fromkeys(others, "l")
     name = "".join(letters[d] for d in range(len(shape)))
@@ -410,7 +413,7 @@ def _layout_of_tokens(
     return Layout(name, prefix if in_order else 0, (height, width), len(on_map), tokens)
 
 
-def _rank_coordinates(coordinates: Tensor) -> Tensor:
+def _rank_positions(coordinates: Tensor) -> Tensor:
     """Return the rank of each coordinate among the distinct ones; -1 where it is missing."""
     rounded = torch.round(coordinates.double(), decimals=DIGITS)
     different = torch.unique(rounded[~rounded.isnan()])

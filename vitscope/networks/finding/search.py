@@ -1,210 +1,17 @@
 """Find the cut points of any network from what it computes, or take those that a study names."""
 
-import re
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 from torch import Tensor, nn
 
-from vitscope.errors import VitscopeError, nearest, quoted
-from vitscope.networks.finding import operations as ops
-from vitscope.networks.finding.branches import find_main_operation
-from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Kind, Side
-from vitscope.networks.finding.cuts import Cut, CutFinder, RecordedPass, layer_kind
-from vitscope.networks.finding.dataflow import Passage, Value, record
-
-Points = Sequence[Mapping[str, Any]]
-
-
-def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
-    entries = [
-        _locate_point(recorded, name, point)
-        for point in points
-        for name in _match_modules(recorded, point)
-    ]
-    cuts: list[Cut] = []
-    last = 0
-    for index, name, at in sorted(entries):
-        if cuts and index == last:
-            raise VitscopeError(
-                f"points: the {at} of {quoted(name)} is the same value as "
-                f"{quoted(cuts[-1].block)}, which is named too: leave one out."
-            )
-        called = name if at == "output" else f"{name}.input"
-        end = _join_or_itself(recorded, index)
-        begin = recorded.before(end) if recorded.joins(end) else last
-        # After a point within a branch, only the sum may be left: take the branch's kind.
-        works = any(ops.multiplies(op.name) for op in recorded.between(last, index))
-        kind: Kind = layer_kind(recorded, last if works else begin, index) if cuts else "stem"
-        cuts.append(Cut(index, "named", kind, end, called, last, begin))
-        last = index
-    return cuts
-
-
-def _match_modules(recorded: RecordedPass, point: Mapping[str, Any]) -> list[str]:
-    """Return the modules that match a pattern: `*` is one part of a name, `**` any text."""
-    fitting = re.escape(point["module"]).replace(r"\*\*", ".*").replace(r"\*", "[^.]*")
-    names = [name for name in recorded.modules if re.fullmatch(fitting, name)]
-    if not names:
-        raise VitscopeError(
-            f"points: the network has no module '{point['module']}'."
-            f"{nearest(point['module'], recorded.modules)}"
-        )
-    return names
-
-
-def _locate_point(
-    recorded: RecordedPass, name: str, point: Mapping[str, Any]
-) -> tuple[int, str, str]:
-    at, calls = point.get("at", "output"), recorded.flow.calls[name]
-    if calls != 1:
-        raise VitscopeError(
-            f"points: {quoted(name)} runs {calls} times in a pass, allowed: modules that run once."
-        )
-    indices = [
-        passage.value.operation
-        for passage in recorded.flow.passages
-        if (passage.module, passage.at) == (name, at) and passage.value.output == 0
-    ]
-    if not indices or recorded.maps.layout(indices[0]) is None:
-        said = "it does not depend on the images"
-        if indices:
-            shape = recorded.operations[indices[0]].shape
-            said = f"of {recorded.flow.images} images it has the shape {shape}"
-        raise VitscopeError(f"points: the {at} of {quoted(name)} is no feature map: {said}.")
-    if indices[0] not in recorded.dominators and not point.get("inside", False):
-        raise VitscopeError(
-            f"points: the {at} of {quoted(name)} is not the whole stream: the result also "
-            f"depends on values that go around it. Say `inside: true` with the point to read "
-            f"it all the same."
-        )
-    return indices[0], name, at
-
-
-def _join_or_itself(recorded: RecordedPass, index: int) -> int:
-    """Return the join that an activation or norm belongs to, or else the operation itself."""
-    operation = recorded.operations[index]
-    before = [value.operation for value in operation.operands()]
-    closes = operation.name in ops.ACTIVATIONS | ops.NORMALIZATIONS
-    activated = closes and before and recorded.joins(before[0])
-    return before[0] if activated and before[0] in recorded.dominators else index
-
-
-class _Namer:
-    def __init__(self, recorded: RecordedPass) -> None:
-        self._pass = recorded
-
-    def make_points(self, cuts: Sequence[Cut]) -> list[CutPoint]:
-        if not cuts:
-            return []
-        ended = Counter(cut.block for cut in cuts if cut.how in ("join", "block"))
-        names: Counter[str] = Counter()
-        points: list[CutPoint] = []
-        stage, size = 0, self._pass.maps.size(cuts[0].index)
-        for number, cut in enumerate(cuts):
-            if cut.kind != "stem" and (stage == 0 or self._pass.maps.size(cut.index) != size):
-                stage += 1
-            size = self._pass.maps.size(cut.index)
-            name = self._name_of_cut(cut, ended)
-            names[name] += 1
-            unique = name if names[name] == 1 else f"{name}#{names[name]}"
-            before = cuts[number - 1].index if number else 0
-            points.append(self._point_of_cut(unique, cut, stage, before))
-        return points
-
-    def _name_of_cut(self, cut: Cut, ended: Counter[str]) -> str:
-        if cut.how == "stem":
-            return "stem"
-        if cut.how == "named":
-            return cut.block
-        if cut.how == "subsampling":
-            # Name the largest module that subsamples without holding the block behind it.
-            ran = reversed(self._pass.between(0, cut.index))
-            name: str = next((op.module for op in ran if ops.multiplies(op.name)), cut.block)
-            while "." in name and not ops.inside(cut.block, name.rpartition(".")[0]):
-                name = name.rpartition(".")[0]
-            return name
-        if cut.block and (cut.how == "layer" or ended[cut.block] == 1):
-            return cut.block
-        doing = find_main_operation(self._pass.between(cut.begin, cut.end))
-        if doing is None or doing.module == cut.block:
-            return f"{cut.block}.join".lstrip(".")
-        return self._pass.largest_module(doing.module, cut.begin, cut.end) or cut.how
-
-    def _point_of_cut(self, name: str, cut: Cut, stage: int, before: int) -> CutPoint:
-        layout = self._pass.maps.layout(cut.index)
-        if layout is None:
-            raise VitscopeError(
-                f"nobody can tell where in the image the values of {quoted(name)} lie, as where a "
-                f"network has several streams; name the points to read, as `points`."
-            )
-        side: Side | None = "after" if cut.index in self._pass.norms.values() else None
-        if cut.index in self._pass.norms:
-            side = "before"
-        join = self._join_of_cut(cut, before)
-        # Prefer to read at a module that takes or returns the value, perhaps in another layout.
-        for seen in self._moves_of_value(cut.index):
-            passage, moved = self._find_passage(seen, cut.block), self._pass.maps.layout(seen)
-            if passage is not None and moved is not None:
-                module, at = passage.module, passage.at
-                return CutPoint(name, cut.kind, stage, module, at, moved, None, join, cut.how, side)
-        which = self._pass.operations[cut.index].which
-        return CutPoint(name, cut.kind, stage, None, "output", layout, which, join, cut.how, side)
-
-    def _find_passage(self, index: int, block: str) -> Passage | None:
-        """Return where a module takes or returns a value, preferring the output of `block`."""
-        flow = self._pass.flow
-        passages = [
-            passage
-            for passage in flow.passages
-            if passage.value == Value(index) and flow.calls[passage.module] == 1 and passage.module
-        ]
-        order = sorted(passages, key=lambda p: (p.module != block, p.at == "input", len(p.module)))
-        return order[0] if order else None
-
-    def _moves_of_value(self, index: int) -> Iterator[int]:
-        """Yield an operation, and later ones that move its whole value."""
-        yield index
-        size = prod(self._pass.operations[index].shape)
-        for following in self._pass.dominators[bisect_right(self._pass.dominators, index) :]:
-            moved = self._pass.moved_from(Value(following), index)
-            if not moved or prod(self._pass.operations[following].shape) != size:
-                return
-            yield following
-
-    def _join_of_cut(self, cut: Cut, before: int) -> Join | None:
-        """Return the join at a cut; None if there is none, or its branch cannot be silenced."""
-        if cut.how == "stem" or not self._pass.joins(cut.end):
-            return None
-        way = self._pass.way(cut.end)
-        if way is None:
-            return None
-        operations = self._pass.operations
-        additions = tuple(
-            Addition(operations[each.operation].which, each.stream, each.branch)
-            for each in way.sums
-        )
-        unchanged = cut.index == cut.end or (
-            operations[cut.index].name == "relu" and self._comes_from_relu(before)
-        )
-        arrives = self._pass.moved_from(Value(way.start), before)
-        identity = unchanged and way.unchanged and arrives
-        last = way.sums[-1].operation
-        # Take a stack's layout from where it is summed up.
-        summed = cut.end if operations[last].name in ops.STACKS else last
-        return Join(additions, identity, self._pass.maps.layout(summed) if way.direct else None)
-
-    def _comes_from_relu(self, index: int) -> bool:
-        """Tell whether a value comes from a ReLU, so that a second ReLU leaves it unchanged."""
-        operation = self._pass.operations[index]
-        while operation.name in ops.POOLINGS | ops.MOVES and len(operation.operands()) == 1:
-            operation = self._pass.operations[operation.operands()[0].operation]
-        return operation.name == "relu"
-
+from vitscope.errors import VitscopeError, quoted
+from vitscope.networks.finding.cut_points import CutPoint, Side
+from vitscope.networks.finding.cuts import Cut, CutFinder, Points, named_cuts
+from vitscope.networks.finding.dataflow import record_dataflow
+from vitscope.networks.finding.naming import CutNamer
+from vitscope.networks.finding.recorded_pass import RecordedPass
 
 # A stretch between two cut points that exceeds both of these holds several streams.
 TOO_LARGE_SHARE = 0.4  # share of the network's layers
@@ -215,8 +22,8 @@ ADDITIONS_OF_STREAMS = 10  # additions of maps
 class FoundPoints:
     """Holds the cut points of a network, and describes what they do not cover.
 
-    `outputs` is the shape of the network's output for one image. `lost` counts the sums behind the
-    last point that cannot be read. `warnings` are sentences that name modules.
+    `outputs` is the shape of the network's output for one image. `lost` is the number of
+    unreadable sums after the last cut point. `warnings` are sentences that name modules.
     """
 
     points: list[CutPoint]
@@ -226,7 +33,7 @@ class FoundPoints:
     warnings: tuple[str, ...] = ()
 
 
-def find_cut_points(
+def search_for_cut_points(
     model: nn.Module,
     images: Tensor,
     run: Callable[[Tensor], Any] | None = None,
@@ -236,17 +43,17 @@ def find_cut_points(
     """Return the cut points of a network, given at least two `images`.
 
     Cut points lie at the modules that `points` name, or else are found. `run`, if given, is called
-    in place of the network. `norms` says whether to read the stream before or after the norms of
-    sums.
+    in place of the network. `norms` says whether to read the stream before or after the
+    normalization layers that follow sums.
     """
-    recorded = RecordedPass(model, record(model, images, run))
+    recorded = RecordedPass(model, record_dataflow(model, images, run))
     outputs = recorded.flow.shape_of(recorded.flow.result)[1:]
     if points is not None:
         if norms == "before":
             raise VitscopeError(
                 "norms: `points` say themselves on which side of a norm they lie: leave it out."
             )
-        named = _Namer(recorded).make_points(named_cuts(recorded, points))
+        named = CutNamer(recorded).make_points(named_cuts(recorded, points))
         return FoundPoints(named, [], outputs)
     if norms == "before" and not recorded.norms:
         raise VitscopeError(
@@ -254,7 +61,7 @@ def find_cut_points(
             "is no side to choose: leave it out."
         )
     cuts = CutFinder(recorded, norms).find_cuts()
-    found = _Namer(recorded).make_points(cuts)
+    found = CutNamer(recorded).make_points(cuts)
     joined = {cut.end for cut in cuts}
     beside = [d for d in recorded.dominators if recorded.joins(d) and d not in joined]
     # A sum of many tokens or pixels is lost if their places in the image are unknown.

@@ -17,7 +17,7 @@ from vitscope.networks.building.networks import Network, drawn_network, empty_ne
 from vitscope.networks.checkpoints import weight_sources
 from vitscope.networks.checkpoints.conversion import convert, convert_made, load_model
 from vitscope.networks.finding.blocks import Blocks, list_blocks
-from vitscope.networks.finding.capture import Proofs, prove
+from vitscope.networks.finding.capture import Proofs, prove_capture
 from vitscope.networks.running.predictions import why_unrepeatable
 
 IMAGES = 2
@@ -97,7 +97,7 @@ def check_model(
     model, weights = _build_with_weights(name, network, checkpoint, study, root, seed)
     shape = (IMAGES, len(network["mean"]), *height_and_width(network["image_size"]))
     images = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    proofs = prove(model, blocks.points, images)
+    proofs = prove_capture(model, blocks.points, images)
     attention = find_attention(model, network, blocks.points)
     proofs.wrong.extend(describe_misread_attentions(model, attention.attentions, images))
     # A network whose passes differ fails every proof, so report that cause instead.

@@ -21,7 +21,7 @@ from vitscope.networks.building.family import (
     prepare,
 )
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.search import find_cut_points
+from vitscope.networks.finding.search import search_for_cut_points
 from vitscope.settings.section import check, find_faults
 
 # Those of the paper, each of which takes keys that are known, and those of any network.
@@ -204,7 +204,7 @@ def test_alternets(depth: int, blocks: int, attending: int) -> None:
     family = find_family("alternet")
     with torch.device("meta"):
         model = family.build({"depth": depth}, num_classes=10, image_size=32)
-    kinds = [point.kind for point in find_cut_points(model, IMAGES).points]
+    kinds = [point.kind for point in search_for_cut_points(model, IMAGES).points]
     assert kinds[0] == "stem"
     assert kinds.count("msa") == attending
     assert len(kinds) == blocks + 1

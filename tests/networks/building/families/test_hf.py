@@ -17,7 +17,7 @@ from vitscope.networks.building.networks import drawn_network
 from vitscope.networks.building.timm_import import declare
 from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.capture import prove
+from vitscope.networks.finding.capture import prove_capture
 
 declare()
 transformers = pytest.importorskip("transformers")
@@ -96,7 +96,7 @@ def test_a_published_network_is_read_with_its_weights(kind: str, hub: Hub, tmp_p
         assert torch.equal(load_model(tmp_path / "ours", of_folder)(IMAGES), ours(IMAGES))
     blocks = list_blocks("m", ours, network)
     assert blocks.table["kind"].tolist() == NETWORKS[kind][1]
-    proofs = prove(ours, blocks.points, IMAGES)
+    proofs = prove_capture(ours, blocks.points, IMAGES)
     assert not proofs.wrong
     assert proofs.silenced == sum(each in ("msa", "mlp", "conv") for each in NETWORKS[kind][1])
     found = find_attention(ours, network, blocks.points)

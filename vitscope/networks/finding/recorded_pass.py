@@ -1,0 +1,244 @@
+"""Read a recorded pass: where paths meet, where branches join, and which results are maps."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+
+from torch import nn
+
+from vitscope.networks.finding import operations as ops
+from vitscope.networks.finding.branches import Way, Ways, combines_without_sum, kind_of_branch
+from vitscope.networks.finding.cut_points import Kind
+from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
+from vitscope.networks.finding.layout import Layout
+from vitscope.networks.finding.positions import Tracer, layout_of_positions
+
+
+class RecordedMaps:
+    def __init__(self, flow: Dataflow) -> None:
+        self._flow, self._tracer = flow, Tracer(flow)
+        self._known: dict[int, Layout | None] = {}
+
+    def layout(self, index: int) -> Layout | None:
+        if index not in self._known:
+            positions = self._tracer.positions(Value(index))
+            shape = self._flow.operations[index].shape
+            self._known[index] = (
+                None if positions is None else layout_of_positions(positions, shape)
+            )
+        return self._known[index]
+
+    def size(self, index: int) -> tuple[int, int] | None:
+        layout, shape = self.layout(index), self._flow.operations[index].shape
+        if layout is None:
+            return None
+        if layout.grid is not None:
+            return layout.grid
+        return shape[layout.order.index("h")], shape[layout.order.index("w")]
+
+    def channel(self, index: int) -> int | None:
+        layout = self.layout(index)
+        return None if layout is None else layout.order.index("c")
+
+    def channels(self, index: int) -> int:
+        channel = self.channel(index)
+        return 0 if channel is None else self._flow.operations[index].shape[channel]
+
+
+class RecordedPass:
+    """Holds a recorded pass: its operations, where all paths meet, and which results are maps."""
+
+    def __init__(self, model: nn.Module, flow: Dataflow) -> None:
+        self.flow = flow
+        self.operations = flow.operations
+        self.modules = [name for name, _ in model.named_modules() if name]
+        self.maps = RecordedMaps(flow)
+        self.ways = Ways(flow)
+        self._found_ways: dict[int, Way | None] = {}
+        self.order = flow.needed()
+        # Leave out a stack that the next operation sums up: it is part of that sum.
+        stacks = self.ways.summed_stacks
+        self.dominators = [index for index in flow.dominators() if index not in stacks]
+
+    def joins(self, index: int) -> bool:
+        operation = self.operations[index]
+        if self.ways.adds(index) or self._way_of_stream(index):
+            return True
+        # A shortcut with fewer channels than its branch is added to the first channels only.
+        return operation.name in ("cat", "write") and any(
+            self._adds_stream_to_channels(value.operation, operation.shape, self.before(index))
+            for value in operation.operands()
+        )
+
+    def _way_of_stream(self, index: int) -> Way | None:
+        if index not in self._found_ways:
+            operation, appends = self.operations[index], False
+            if operation.name == "cat":
+                # Appending channels to those of the stream adds nothing to the stream.
+                along = [*operation.args[1:2], operation.kwargs.get("dim", 0)][0]
+                appends = along % len(operation.shape) == self.maps.channel(index)
+            way = None if appends else self.ways.way(self.before(index), index)
+            self._found_ways[index] = way
+        return self._found_ways[index]
+
+    def way(self, index: int) -> Way | None:
+        """Return the way of the stream to a join; None if either side could be the stream."""
+        way = self._way_of_stream(index)
+        if way is None and self.ways.adds(index):
+            shortcut = self.ways.shortcut(index, self.before(index))
+            if shortcut is None or self.maps.layout(shortcut.operation) is None:
+                return None
+            return self.ways.way(shortcut.operation, index)
+        return way
+
+    def _adds_stream_to_channels(self, index: int, shape: tuple[int, ...], stream: int) -> bool:
+        """Tell whether an operation adds `stream` to some channels of a map of this `shape`."""
+        operation, channel = self.operations[index], self.maps.channel(index)
+        if index <= stream or operation.name not in ops.ADDITIONS or channel is None:
+            return False
+        others = [d for d in range(len(shape)) if d != channel]
+        same = len(operation.shape) == len(shape) and all(
+            operation.shape[d] == shape[d] for d in others
+        )
+        return same and any(self.moved_from(v, stream) for v in operation.operands())
+
+    @cached_property
+    def map_joins(self) -> list[int]:
+        return [d for d in self.dominators if self.joins(d) and self.maps.layout(d)]
+
+    @cached_property
+    def norms(self) -> dict[int, int]:
+        """Where the normalization after each join ends, in modules that normalize all sums."""
+        # A normalization after only a module's last sum belongs to the network, not to a block.
+        found = {d: self._norm_after(d) for d in self.map_joins}
+        without = {self.operations[d].module for d, norm in found.items() if norm is None}
+        kept = {d: norm for d, norm in found.items() if self.operations[d].module not in without}
+        return {d: norm for d, norm in kept.items() if norm is not None}
+
+    def activation(self, end: int) -> int | None:
+        """Return the activation that directly follows a sum in the same module, if any."""
+        last = end
+        for index in self.dominators[bisect_right(self.dominators, end) :]:
+            following = self.operations[index]
+            if following.operands()[:1] != [Value(last)]:
+                return None
+            if not ops.inside(following.module, self.operations[end].module):
+                return None
+            if following.name in ops.ACTIVATIONS:
+                return index
+            if following.name not in ops.COPIES:
+                return None
+            # A sum converted to another type still counts as the sum.
+            last = index
+        return None
+
+    def _norm_after(self, end: int) -> int | None:
+        """Return where the normalization after a sum ends, within the block, with scale and bias.
+
+        Return None if no normalization follows.
+        """
+        block, size = self.operations[end].module, self.maps.size(end)
+        normalizes, norm = False, None
+        for before, index in pairwise(self.dominators[bisect_left(self.dominators, end) :]):
+            within = self.between(before, index)
+            if not all(
+                ops.inside(op.module, block) and op.name in ops.PARTS_OF_NORMS for op in within
+            ):
+                break
+            if norm is not None:
+                last = self.operations[norm]
+                if within[-1].module != last.module or within[-1].name not in ("mul", "add"):
+                    break
+            names = {op.name for op in within}
+            divides = bool(names & ops.REDUCTIONS) and within[-1].name in ("mul", "div")
+            normalizes |= bool(names & ops.NORMALIZATIONS) or divides
+            if self.joins(index):
+                break
+            if normalizes and self.maps.size(index) == size:
+                norm = index
+        return norm
+
+    def moved_from(self, value: Value, origin: int) -> bool:
+        while value.operation > origin:
+            operation = self.operations[value.operation]
+            if operation.name not in ops.MOVES or len(operation.operands()) != 1:
+                return False
+            value = operation.operands()[0]
+        return value.operation == origin
+
+    def before(self, index: int) -> int:
+        return self.dominators[bisect_left(self.dominators, index) - 1]
+
+    def indices(self, start: int, end: int) -> list[int]:
+        first, last = bisect_right(self.order, start), bisect_right(self.order, end)
+        return self.order[first:last]
+
+    def between(self, start: int, end: int) -> list[Operation]:
+        return [self.operations[i] for i in self.indices(start, end)]
+
+    def kind(self, start: int, end: int) -> Kind:
+        return self._kind_of_operations(self.indices(start, end), end)
+
+    def _kind_of_operations(self, indices: Sequence[int], end: int) -> Kind:
+        size = self.maps.size(end) or (1, 1)
+        return kind_of_branch(self.flow, indices, self.maps.channels(end), size)
+
+    def kind_of_join(self, start: int, end: int) -> Kind:
+        """Return the kind of a join's branches: `parallel` for attention beside other layers."""
+        way = self.way(end)
+        attending, others = set[int](), set[int]()
+        for part in self.ways.branches(way, start) if way else ():
+            behind = self.ways.ancestors(part, start)
+            attends = self._kind_of_operations(sorted(behind), end) == "msa"
+            (attending if attends else others).update(behind)
+        names = {self.operations[i].name for i in others - attending}
+        works = any(ops.multiplies(name) or ops.is_fourier(name) for name in names)
+        if attending and works:
+            return "parallel"
+        # Leave out the operations of the shortcut, such as a projection.
+        branches = sorted(attending | others)
+        return self._kind_of_operations(branches, end) if branches else self.kind(start, end)
+
+    def holds_many_vectors(self, index: int) -> bool:
+        """Tell whether a value has more than one vector per image, such as tokens."""
+        return sum(size > 1 for size in self.operations[index].shape[1:]) > 1
+
+    def meets_branch_without_sum(self, index: int) -> bool:
+        """Tell whether a stream meets a branch in an operation that is not a sum."""
+        operation, start = self.operations[index], self.before(index)
+        operands = [*dict.fromkeys(operation.operands())]
+        if len(operands) < 2 or combines_without_sum(operation.name) or self.joins(index):
+            return False
+        streams = [value for value in operands if self.moved_from(value, start)]
+        behind = [self.ways.ancestors(v, start) for v in operands if v not in streams]
+        names = {self.operations[i].name for each in behind for i in each}
+        return bool(streams) and any(ops.multiplies(name) or ops.is_fourier(name) for name in names)
+
+    def additions(self, start: int, end: int) -> list[int]:
+        first, last = bisect_right(self.order, start), bisect_left(self.order, end)
+        named = [i for i in self.order[first:last] if self.operations[i].name in ops.ADDITIONS]
+        of_several = [i for i in named if len(set(self.operations[i].operands())) > 1]
+        return [*filter(self.maps.layout, of_several)]
+
+    def stretches(self, cuts: Sequence[int]) -> list[tuple[int, int, float]]:
+        """Return the start and end of each stretch between cuts, and its share of the layers.
+
+        The first stretch starts at the images, and the last ends at the result.
+        """
+        ends = [0, *cuts, self.order[-1]]
+        work = [
+            sum(ops.multiplies(op.name) for op in self.between(*pair)) for pair in pairwise(ends)
+        ]
+        whole = max(sum(work), 1)
+        return [(*pair, part / whole) for pair, part in zip(pairwise(ends), work, strict=True)]
+
+    def largest_module(self, name: str, start: int, end: int) -> str:
+        """Return the largest module around `name` that does nothing outside `start` to `end`."""
+        beyond = {self.operations[i].module for i in self.order if not start < i <= end}
+        while "." in name:
+            outer = name.rpartition(".")[0]
+            if any(ops.inside(module, outer) for module in beyond):
+                break
+            name = outer
+        return name
