@@ -28,9 +28,9 @@ Draws = Iterable[np.random.Generator]
 LIGHTNESS = np.array([0.299, 0.587, 0.114], np.float32)[:, None, None]
 # The sides of images, in pixels, for which parameters are published.
 SMALL, LARGE = 32, 224
-# The most images to corrupt at once: enough to share the overhead of each step.
+# The maximum number of images to corrupt at once: enough to share the overhead of each step.
 AT_ONCE = 256
-# The most values to corrupt at once, to limit memory.
+# The maximum number of values to corrupt at once, to limit memory.
 VALUES_AT_ONCE = 10_000_000
 
 
@@ -139,7 +139,7 @@ def motion_blur(images: Images, draws: Draws, radius: int, deviation: float) -> 
 
 
 def motion_kernel(angle: float, radius: int, deviation: float) -> tuple[Maps, Maps]:
-    """Return the steps (down, right) of a motion, and their weights: one half of a Gaussian."""
+    """Return the offsets (down, right) along a motion, and their weights: half of a Gaussian."""
     step = np.arange(2 * radius + 1)
     weights = np.exp(-np.square(step / deviation) / 2)
     direction = np.array([np.sin(np.radians(angle)), np.cos(np.radians(angle))])
@@ -346,7 +346,7 @@ FUNCTIONS: dict[str, Callable[..., Images]] = {
 
 
 def parameters_for_side(corruption: str, severity: int, side: int) -> dict[str, float]:
-    """Interpolate the published parameters for images of a side, linearly in its logarithm."""
+    """Interpolate the published parameters, linearly in the logarithm of the images' side."""
     share = min(max(log(side / SMALL) / log(LARGE / SMALL), 0), 1)
     found: dict[str, float] = {}
     for name, values in _load_parameters()[corruption].items():
@@ -369,7 +369,7 @@ def corrupt(
     rows: Sequence[int] | npt.NDArray[np.int64],
     seed: int = 0,
 ) -> npt.NDArray[np.uint8]:
-    """Corrupt 8-bit images, (N, C, H, W); the noise of each depends only on its row and `seed`."""
+    """Corrupt 8-bit images (N, C, H, W); an image's row and `seed` determine its noise."""
     if corruption not in CORRUPTIONS:
         raise VitscopeError(
             f"There is no corruption '{corruption}', only {', '.join(CORRUPTIONS)}."

@@ -55,7 +55,7 @@ def _grow_feathers(draw: np.random.Generator, count: int, distance: float) -> Ar
     sine, cosine = np.sin(turn)[feather], np.cos(turn)[feather]
     light = draw.uniform(0.4, 1, count).astype(np.float32)[feather]
     down, right = (np.indices(free.shape, np.int32) - nearest).astype(np.float32)
-    # Measure in distances between barbs, and bend each feather slightly.
+    # Use the distance between barbs as the unit of length, and bend each feather slightly.
     bend = np.float32(0.2) * _smooth_noise(draw, 20)
     along = (right * cosine + down * sine) / distance + bend
     aside = np.abs((down * cosine - right * sine) / distance + bend)

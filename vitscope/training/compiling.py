@@ -37,7 +37,7 @@ def compiled(
 ) -> Iterator[None]:
     """Compile a model in place for the block, if its recipe says so or its training is long.
 
-    The training takes `images` images in all; `image`, (1, C, H, W), has their shape and is on the
+    The training uses `images` images in all; `image` (1, C, H, W) has their shape and is on the
     device of the model. The folder `cache` lets later trainings of the same model start sooner.
     """
     before = model._compiled_call_impl
@@ -57,7 +57,7 @@ def running_eagerly(model: nn.Module) -> AbstractContextManager[None]:
 
 
 def wants_compiling(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> bool:
-    """Tell whether to compile: as the recipe says, or on a GPU if the training is long."""
+    """Tell whether to compile: as the recipe says; if it says auto, for long trainings on a GPU."""
     if recipe["compile"] == "auto":
         return image.device.type == "cuda" and pays_compiling(model, recipe, image, images)
     return bool(recipe["compile"] == "always")
@@ -82,7 +82,7 @@ def _compile_network(
 ) -> None:
     say("compiling the network")
     model.compile(dynamic=False, options={"fallback_random": True})
-    # Compile by a forward and a backward pass of one batch, and undo its effects.
+    # Compile by a forward and a backward pass of one batch, and undo the effects of both.
     images = image.repeat(recipe["batch_size"], 1, 1, 1).to(memory_format=torch.channels_last)
     targets = image.new_full((len(images), classes), 1 / classes)
     before = [buffer.clone() for buffer in model.buffers()]

@@ -10,7 +10,7 @@ from vitscope.data.split import UNKNOWN_LABEL, Split, select
 from vitscope.errors import VitscopeError
 
 Recipe = Mapping[str, Any]
-# The share of test images that may be training images, at most. Data sets have a few duplicates:
+# The maximum share of test images that may be training images. Data sets have a few duplicates:
 # 10 of the 10,000 test images of CIFAR-100 are among its training images.
 MOST_SEEN = 0.01
 

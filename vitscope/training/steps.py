@@ -30,7 +30,7 @@ def learning_rate(recipe: Recipe, progress: float) -> float:
 
 
 def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Return AdamW that decays matrices and kernels, but not biases and norms."""
+    """Return AdamW that decays matrices and kernels, but not biases and normalization weights."""
     trained = trained_parameters(model)
     decayed = [each for name, each in trained.items() if decays(name, each)]
     others = [each for name, each in trained.items() if not decays(name, each)]
@@ -115,13 +115,13 @@ def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def decays(name: str, parameter: nn.Parameter) -> bool:
-    """Tell whether a parameter decays: matrices and kernels do, biases and norms do not."""
+    """Tell whether a parameter decays: matrices and kernels do, biases and vectors do not."""
     return parameter.ndim > 1 and not name.endswith(".bias")
 
 
 @contextmanager
 def moved_uphill(model: nn.Module, radius: float) -> Iterator[None]:
-    """Move the weights by `radius` along their gradient in the block, then restore them exactly."""
+    """For the block, move the weights by `radius` along their gradient; restore them exactly."""
     moved = [parameter for parameter in model.parameters() if parameter.grad is not None]
     kept = [parameter.detach().clone() for parameter in moved]
     counting: list[Any] = [m for m in model.modules() if getattr(m, "track_running_stats", False)]

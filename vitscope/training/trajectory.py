@@ -57,10 +57,13 @@ def check_moment_count(moments: int) -> None:
 
 
 class Moments:
-    """A file of a model's parameters at moments of its training, in float32, with checksums."""
+    """A file of the moments of a training: a model's parameters at several points in it.
+
+    The parameters are stored in float32, with a checksum for each moment.
+    """
 
     def __init__(self, path: Path, model: "nn.Module", sums: Sequence[int] = ()) -> None:
-        """Open a new file or, given checksums, one with these moments; remove any later moments."""
+        """Open a new file or, given checksums, the file of their moments; remove later moments."""
         self._path, self.sums = path, list(sums)
         self._size = sum(parameter.numel() for parameter in model.parameters())
         if sums:

@@ -1,4 +1,4 @@
-"""Families of networks: how to build one, and what its module declares (docs/families.md)."""
+"""Families of networks: how to build a network, and what a module declares (docs/families.md)."""
 
 import ast
 import importlib
@@ -59,7 +59,10 @@ class Wanted(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Describes a kind of network: what builds one, and whether it works on the meta device."""
+    """Describes a kind of network: the function that builds a network of this kind.
+
+    `without_values` says whether the function works on the meta device.
+    """
 
     network: Callable[[Wanted], "nn.Module"]
     without_values: bool
@@ -123,7 +126,7 @@ def _expand_arch_key(key: tuple[str, str] | dict[str, Any]) -> dict[str, Any]:
 
 
 def prepare(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Run the family's own checks of `arch`, and return it in the form that jobs take."""
+    """Run the family's own checks of `arch`, and return `arch` in the form that jobs use."""
     module: str | None = _read_constant(name, "PREPARED_BY")
     if module is None:
         return {**arch}

@@ -66,7 +66,7 @@ def _give_logits(network: nn.Module, args: Any, returned: Any, *, output: Output
 
 
 def logits_of(returned: Any, output: Output = None) -> Tensor:
-    """Return the tensor `output` of a network's result; by default its `logits` or only tensor."""
+    """Return the tensor `output` of a network's result; by default `logits`, or its only tensor."""
     named = _named_tensors(returned)
     if output is not None:
         name = str(output)
@@ -170,7 +170,7 @@ Network = Mapping[str, Any]
 
 
 def empty_network(network: Network) -> nn.Module:
-    """Build a network to inspect, on the meta device (without values) if its family can."""
+    """Build a network to inspect, on the meta device (without values) if its family allows that."""
     without_values = find_family(network["family"]).without_values
     device = torch.device("meta" if without_values else "cpu")
     with torch.random.fork_rng(devices=()), device:
@@ -204,14 +204,14 @@ def undrawn_network(network: Network) -> nn.Module:
 
 
 def drawn_network(network: Network, seed: int = 0) -> nn.Module:
-    """Build a network with its initial values, drawn by `seed`."""
+    """Build a network with its random initial values, drawn with `seed`."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
         return _run_eagerly_if_compiled(build_network(network))
 
 
 def _run_eagerly_if_compiled(model: nn.Module) -> nn.Module:
-    """Switch torch.compile off until the job ends if parts of a network are compiled."""
+    """If parts of a network are compiled, switch torch.compile off until the job ends."""
     if is_compiled(model):
         torch.compiler.set_stance("force_eager")
     return model

@@ -23,7 +23,7 @@ from vitscope.files import python_code
 
 # Keys of `arch` that are not keywords of the function; `prepare` adds `code`, a digest.
 OWN_KEYS = ("file", "module", "make", "code")
-# Code that uses these may define names at run time that its source does not show.
+# Code that uses these functions may define names at run time that its source does not show.
 MAKING_NAMES = frozenset({"globals", "locals", "vars", "setattr", "exec"})
 PACKAGE = __name__.partition(".")[0]
 INSTALLED = ("site-packages", "dist-packages", Path(sysconfig.get_path("stdlib")).name)
@@ -46,7 +46,7 @@ class OwnCode:
         return self.root.name in INSTALLED
 
     def files(self) -> dict[str, Path]:
-        """Return the files of the module and of its imports beside it, by module name."""
+        """Return the files of the module, and of the modules beside it that it imports, by name."""
         if not self.is_installed:
             return python_code.reached_files([self.module], self._file_of)
         # Take all files of an installed library: following its imports would take seconds.
@@ -131,7 +131,7 @@ def check_call(
 ) -> None:
     """Refuse a function that is missing or cannot be called as planned.
 
-    The call has `arguments` arguments by position, and the keywords `given`.
+    The call passes `arguments` positional arguments and the keywords `given`.
     """
     file = shown(own.file)
     if (hiding := own.files().get(own.module)) != own.file:
@@ -279,7 +279,7 @@ def _check_keywords(
         raise VitscopeError(f"{place}: {make} needs {what}: add it to the arch.")
 
 
-# Paths of the user's files in use, as Python has them, and as messages show them.
+# Maps the absolute path of each user file in use to the path that messages show.
 _FILES: dict[Path, str] = {}
 # The folder that was put on sys.path for these files; empty for installed code.
 _FOLDERS: list[str] = []
@@ -293,7 +293,7 @@ def call_user_function(arch: Mapping[str, Any], keywords: Mapping[str, Any]) -> 
 
 @contextmanager
 def running_user_code(own: OwnCode, what: str) -> Iterator[ModuleType]:
-    """Import a user's module for the block, and locate any error there by file and line."""
+    """Import a user's module for the block; report errors in the user's code by file and line."""
     _begin_imports_in(own)
     # Write no bytecode beside a user's files: it hides a second edit within one second.
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
@@ -311,7 +311,7 @@ def running_user_code(own: OwnCode, what: str) -> Iterator[ModuleType]:
 
 
 def explain_user_error(error: BaseException) -> str | None:
-    """Return a sentence that locates an error in a user's code; None if it is from elsewhere."""
+    """Return a sentence that locates an error in a user's code; None for an error elsewhere."""
     if isinstance(error, SyntaxError) and (file := _FILES.get(Path(error.filename or ""))):
         return f"{file}, line {error.lineno}: {_error_in_words(error)}."
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -327,7 +327,7 @@ def _error_in_words(error: BaseException) -> str:
 
 
 def _begin_imports_in(own: OwnCode) -> None:
-    """Put the folder of a user's code on sys.path, in place of that of earlier code."""
+    """Put the folder of a user's code on sys.path, in place of the folder of earlier code."""
     files = own.files()
     if not own.is_installed and [str(own.root)] != _FOLDERS:
         _end_imports()

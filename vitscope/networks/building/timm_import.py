@@ -36,7 +36,7 @@ def import_timm(name: str = "timm") -> ModuleType:
             with _compiler_deferred():
                 return importlib.import_module(name)
         except ImportError:
-            # Another version of timm may need more of the compiler at once, so do not defer that.
+            # Another version of timm may use more of the compiler during its import: defer nothing.
             return importlib.import_module(name)
 
 

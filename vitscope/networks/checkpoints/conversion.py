@@ -129,7 +129,7 @@ def convert(
 
 
 def convert_made(network: Network, target: Path, *, label: str, origin: str) -> None:
-    """Write the weights of a network as a user's function makes it, drawn by a fixed seed."""
+    """Write the weights of a network that a user's function makes, drawn with a fixed seed."""
     model = drawn_network(network)
     weights = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     _check_finite_weights(weights, label)

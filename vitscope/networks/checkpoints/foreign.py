@@ -1,4 +1,4 @@
-"""Read foreign checkpoints, of torch.save or safetensors, and nothing in them but tensors."""
+"""Read the tensors, and nothing else, in foreign checkpoints of torch.save or safetensors."""
 
 import argparse
 import re
@@ -40,9 +40,9 @@ WRAPPERS = (
     "student",
 )
 DEEPEST_NESTING = 4
-# Entries of a file whose weights are counted for a message, at most.
+# The maximum number of a file's entries whose weights are counted for a message.
 MOST_ENTRIES = 100
-# Entries that a message names, at most.
+# The maximum number of entries that a message names.
 SHOWN = 8
 
 
@@ -57,7 +57,7 @@ def dense_tensors(loaded: object) -> StateDict:
 
 
 def find_weights(loaded: object, key: str | None, where: str) -> dict[str, StateDict]:
-    """Return the state dicts in a file, or in its entry `key`, by their keys, averages first."""
+    """Return the state dicts in a file, or in its entry `key`, by key, averaged weights first."""
     entry = loaded if key is None else _select_entry(loaded, key, where)
     found = _find_state_dicts(entry, key or "")
     if not found:
@@ -98,7 +98,7 @@ def _entries_in_words(counts: Mapping[str, int]) -> list[str]:
 
 
 def _find_state_dicts(loaded: object, key: str) -> dict[str, StateDict]:
-    """Find the state dicts in nested `WRAPPERS`; return each by the dotted key that leads there."""
+    """Find the state dicts in nested `WRAPPERS`; return each by the dotted key that leads to it."""
     found: dict[str, StateDict] = {}
     seen: set[int] = set()
 
@@ -117,7 +117,7 @@ def _find_state_dicts(loaded: object, key: str) -> dict[str, StateDict]:
 
 
 def _select_entry(loaded: object, key: str, where: str) -> object:
-    """Return the entry at a dotted key, or the weights whose names begin with this key."""
+    """Return the entry at a dotted key, or else the weights whose names begin with the key."""
     inside, rest, names = loaded, key, list[str]()
     while isinstance(inside, Mapping):
         if rest in inside:
@@ -143,7 +143,7 @@ def _join_names(place: str, name: str) -> str:
 
 
 PREFIXES = ("module.", "_orig_mod.")
-# Size of all tensors over the size of the file, at most: weights hardly compress.
+# The maximum ratio of the size of all tensors to that of the file: weights hardly compress.
 LARGEST_EXPANSION = 4
 # A hundred times the number of tensors in a large network.
 MOST_TENSORS = 50_000
@@ -160,7 +160,7 @@ PLAIN = frozenset(
 
 
 class Place(NamedTuple):
-    """Weights in a file, the key of their entry, and the prefix that their names had `before`."""
+    """Weights in a file, the key of their entry, and the prefix that was `before` their names."""
 
     key: str
     weights: StateDict
@@ -168,7 +168,7 @@ class Place(NamedTuple):
 
 
 class Foreign(NamedTuple):
-    """Weights in a file, in the order to try them, its SHA-256, and its entries for messages."""
+    """A file's weights, in the order to try them, its SHA-256, and its entries for messages."""
 
     places: tuple[Place, ...]
     sha256: str

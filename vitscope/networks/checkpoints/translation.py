@@ -1,4 +1,4 @@
-"""Translate the names of weights in a file to those of a network, and compare the two."""
+"""Translate the names of weights in a file to a network's names, and compare both."""
 
 import inspect
 import re
@@ -35,11 +35,11 @@ def rename_weights(state_dict: StateDict, pattern: str, new: New) -> StateDict:
 
 @dataclass(frozen=True)
 class WeightLayout:
-    """The names of weights in a library's network, and those that timm's `network` has instead."""
+    """The names of weights in a library's network, and how to rename them for timm's `network`."""
 
     name: str
     network: str
-    # Patterns that must all occur in names, each at the start of a part between dots.
+    # Patterns that identify the layout: each must match in some name, at the start or after a dot.
     marks: tuple[str, ...]
     renamed: tuple[tuple[str, New], ...] = ()
     # The pattern of names that are left out.
@@ -167,7 +167,7 @@ Filter = Callable[..., StateDict]
 
 FILTERS = ("checkpoint_filter_fn", "_filter_fn", "_filter_torchvision_pretrained")
 RESIZING = ("upsample", "grid_sampler")
-# The end of the names of tables that timm may resize without torch's operations for resizing.
+# The names of tables that timm may resize without torch's operations for resizing end like this.
 TABLE = "position_bias_table"
 MOST_UNKNOWN = 8
 
@@ -250,7 +250,7 @@ def check_names(
     named: Mapping[int, str] | None = None,
     about: str = "",
 ) -> None:
-    """Refuse weights other than `wanted`; `named` has their names in the file, by tensor id."""
+    """Refuse weights that do not fit `wanted`; `named` maps tensor ids to names in the file."""
     missing, left_over, misshapen = find_misfits(weights, wanted)
     extra = [(named or {}).get(id(weights[name]), name) for name in left_over]
     other = [
@@ -291,7 +291,11 @@ def _shape_in_words(tensor: Tensor) -> str:
 
 @dataclass(frozen=True)
 class Translated:
-    """Weights with a network's names, whose names were translated (`by`), and counts of misfits."""
+    """Weights with a network's names, and the names in the file that are `left_out`.
+
+    `by` says whose names the file has, and is empty if nothing was translated. `misfit` counts the
+    missing or misshapen weights, and the left-over weights.
+    """
 
     weights: StateDict
     by: str
@@ -310,7 +314,10 @@ Attempt = tuple[StateDict, str, set[int]]
 
 
 def translate(weights: StateDict, model: nn.Module, classifier: Collection[str] = ()) -> Translated:
-    """Translate weights to a model's names as well as possible, without those of a `classifier`."""
+    """Translate weights to a model's names as well as possible.
+
+    Weights with a name in `classifier` are dropped if the model has no such name.
+    """
     wanted = model.state_dict()
     # Add counters of batches, which old checkpoints lack and inference ignores.
     counters = {
@@ -334,7 +341,7 @@ def translate(weights: StateDict, model: nn.Module, classifier: Collection[str] 
 
 
 def _attempt_translations(weights: StateDict, model: nn.Module) -> Iterator[Attempt]:
-    """Yield weights unchanged and by each translation, with and without prefixes of their names."""
+    """Yield the weights unchanged and by each translation, with and without prefixes of names."""
     if type(model).__module__.startswith("transformers."):
         yield _translate_by_transformers(weights, model)
     modules = [sys.modules[kind.__module__] for kind in classes_of_timm(model)]
@@ -377,7 +384,7 @@ def layout_suits(layout: WeightLayout, model: nn.Module) -> bool:
 
 
 def _peel_prefixes(weights: StateDict) -> Iterator[StateDict]:
-    """Yield the weights, then repeatedly without the first part that most names begin with."""
+    """Yield the weights, then repeatedly with the most common first part of names removed."""
     yield weights
     for _ in range(DEEPEST_NESTING):
         ((outer, _),) = Counter(name.partition(".")[0] for name in weights).most_common(1)

@@ -100,7 +100,7 @@ def check_model(
     proofs = prove(model, blocks.points, images)
     attention = find_attention(model, network, blocks.points)
     proofs.wrong.extend(describe_misread_attentions(model, attention.attentions, images))
-    # A network whose passes differ fails every proof, so report that cause instead.
+    # A network that is not repeatable fails every proof, so report only that cause.
     if why := why_unrepeatable(model, images[:1]):
         proofs.wrong[:] = [why]
     return Checked(blocks, weights, proofs, attention)
@@ -114,7 +114,10 @@ def _build_with_weights(
     root: Path,
     seed: int | None,
 ) -> tuple[nn.Module, str]:
-    """Return a network, with its checkpoint if that is local, and a description of its weights."""
+    """Return a network, and a description of its weights.
+
+    With a `seed`, they are the initial weights; otherwise those of the checkpoint, if it is local.
+    """
     if seed is not None:
         first = "with its first weights, since it is to be trained here"
         return drawn_network(network, seed).eval(), first

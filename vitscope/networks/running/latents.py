@@ -30,7 +30,7 @@ def as_stored(maps: Tensor) -> Array:
 
 
 class _WriterThread(ThreadPoolExecutor):
-    """Writes latents while the model computes the next, from two buffers (pinned for a GPU)."""
+    """Writes latents from two buffers (pinned for a GPU) while the model computes more latents."""
 
     def __init__(self, writer: TensorWriter, dtype: torch.dtype, from_gpu: bool) -> None:
         super().__init__(1)
@@ -81,7 +81,7 @@ def extract(
     device: torch.device | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the latents of `batches`, (images, C, H, W), each as soon as it is computed."""
+    """Write the latents of all `batches` as they are computed; `images` is the number of images."""
     torch_dtype, file_dtype = DTYPES[dtype]
     tensors = {
         point.name: (file_dtype, (images, *shape))
@@ -162,9 +162,10 @@ def hold_shard(
     dtype: str,
     device: torch.device,
 ) -> None:
-    """Run a shard's images once, and call `measure` on each group of `together` images.
+    """Pass a shard's images through the network once; call `measure` after each `together` images.
 
-    Its arguments are the position of the group in the shard, and the maps of the group.
+    The arguments of `measure` are the index of the group's first image in the shard, and the maps
+    of the group.
     """
     rows = shard_rows(len(images), shard, **selection)
     held = HeldMaps(label, shapes_of(blocks), min(together, len(rows)), dtype, device)

@@ -32,7 +32,7 @@ def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
     probability = log_probability.exp()
     of_label = labels[:, None]
     error = probability - one_hot(labels, logits.shape[1])
-    # Do not count ties, so that a tie keeps no class out of the top.
+    # Do not count ties, so that a tie pushes no label out of the top.
     more_probable = (logits > logits.gather(1, of_label)).sum(1)
     return {
         "label": labels,
@@ -45,11 +45,11 @@ def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
 
 
 def decide_among(logits: Tensor, outputs: Sequence[Sequence[int]] | None) -> Tensor:
-    """Return logits of classes, each the log of the mean probability of its `outputs`."""
+    """Return the log mean probability of each class's `outputs`; without them, return `logits`."""
     if outputs is None:
         return logits
     log_probability = logits.double().log_softmax(1)
-    # Take means, as Geirhos et al. (2019), so that many outputs make no class more probable.
+    # Take means, as Geirhos et al. (2019) do, so that a class gains nothing from many outputs.
     means = [log_probability[:, [*each]].logsumexp(1) - log(len(each)) for each in outputs]
     return torch.stack(means, dim=1)
 
@@ -96,7 +96,7 @@ def _check_finite_logits(model: nn.Module, logits: Tensor, first: int) -> None:
 
 
 SHOWN_NORMS = 3
-# Tolerate differences of this many roundings of the largest value: a GPU may add in any order.
+# Tolerate this many times the rounding error of the largest value: a GPU may add in any order.
 ROUNDINGS = 64
 
 
@@ -111,7 +111,7 @@ def refuse_unrepeatable(
 
 @torch.no_grad()
 def why_unrepeatable(network: nn.Module, image: Tensor) -> str | None:
-    """Return a sentence on why two passes of one image (1, C, H, W) differ, or None."""
+    """Return a sentence on why two passes of one image (1, C, H, W) differ; None if they agree."""
     batch, kind = torch.cat([image, image.flip(-1)]), image.device.type
     gpus = [image.device] if kind == "cuda" else []
     with torch.random.fork_rng(gpus) if kind in ("cpu", "cuda") else nullcontext():
@@ -167,11 +167,13 @@ def _trace_modules(network: nn.Module, batch: Tensor) -> list[tuple[str, float]]
 
 Integers = npt.NDArray[np.int64]
 
-# The largest probability of a false alarm in each check: of accuracy, and of swapped classes.
+# The largest probability of a false alarm in each of two checks: for an accuracy at the level of
+# chance, and for swapped classes.
 RISK = 0.01
 # A useful network has more than this skill; 1 is perfect.
 SMALL_SKILL = 0.25
-# A class is hardly ever right if another class is predicted this many times as often.
+# A class is hardly ever found if another class is predicted for its images this many times
+# as often.
 HARDLY = 10
 SHOWN_CLASSES = 5
 
@@ -191,7 +193,10 @@ def doubts(labels: Integers, predictions: Integers, names: Sequence[str]) -> lis
 
 
 def skill(labels: Integers, predictions: Integers, classes: int) -> tuple[float, float]:
-    """Return the skill (0 chance, 1 perfect) and an upper bound; NaN if only one class occurs."""
+    """Return the skill (0 for chance, 1 for perfect) and an upper bound of it.
+
+    If only one class occurs, they are NaN and infinity.
+    """
     shares = np.bincount(labels, minlength=classes) / len(labels)
     there = shares[shares > 0]
     if len(there) < 2:
@@ -212,14 +217,14 @@ def is_chance(labels: Integers, predictions: Integers, classes: int) -> bool:
 
 
 def chance(labels: Integers, predictions: Integers) -> float:
-    """Return the accuracy to expect of predictions with the same shares that ignore the images."""
+    """Return the expected accuracy if the same predictions were assigned to images at random."""
     classes = 1 + max(labels.max(), predictions.max())
     shares = (np.bincount(each, minlength=classes) / len(each) for each in (labels, predictions))
     return float(np.dot(*shares))
 
 
 def is_surely_above(share: float, expected: float, count: int, risk: float) -> bool:
-    """Tell whether a share of `count` images exceeds the expected one, with this risk of error."""
+    """Tell whether a share of `count` images is above `expected` at significance level `risk`."""
     if share <= expected:
         return False
     divergence = float(rel_entr(share, expected) + rel_entr(1 - share, 1 - expected))
@@ -227,7 +232,7 @@ def is_surely_above(share: float, expected: float, count: int, risk: float) -> b
 
 
 class Confusion(NamedTuple):
-    """Counts the images of a class: all, those predicted right, and those predicted as `other`."""
+    """Counts the images of a class: all, those predicted `right`, and those `named` as `other`."""
 
     label: int
     images: int
@@ -248,7 +253,7 @@ def find_swapped_classes(labels: Integers, predictions: Integers, classes: int) 
 def _find_rival_classes(
     labels: Integers, predictions: Integers, classes: int
 ) -> Iterator[Confusion]:
-    """Yield the classes that are significantly more often predicted as another class than right."""
+    """Yield classes for whose images one other class is predicted significantly more often."""
     present = np.unique(labels)
     risk = RISK / (len(present) * (classes - 1))
     for label in present.tolist():

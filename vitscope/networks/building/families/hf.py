@@ -63,7 +63,7 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
 
 
 def network(wanted: Wanted) -> "nn.Module":
-    """Build the classifier that the configuration describes, which also sets the image size."""
+    """Build the classifier that the configuration describes, with the image size given there."""
     from vitscope.networks.building.timm_import import declare
 
     declare()

@@ -35,7 +35,7 @@ WITH_VALUES = True
 
 
 def network(wanted: Wanted) -> nn.Module:
-    """Call the user's function with its keywords; it is not told the classes or the image size."""
+    """Call the user's function with its keywords, but without the classes or the image size."""
     declare()
     arch = wanted.arch
     made = call_user_function(arch, function_keywords(arch))
