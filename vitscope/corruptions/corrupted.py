@@ -133,7 +133,7 @@ def _map_member(path: Path, name: str) -> Array:
 
 
 def _map_array(file: Path, start: int, size: int) -> Array:
-    """Map an array in NumPy's format that begins at byte `start` of a file; unpickle nothing."""
+    """Memory-map an array in NumPy's format, from byte `start` of a file; unpickle nothing."""
     with file.open("rb") as stream:
         stream.seek(start)
         shape, by_column, dtype = read_npy_header(stream)

@@ -210,7 +210,7 @@ def displacement_fields(
 
 
 def _shear_positions(grid: Maps, moved: Maps) -> Maps:
-    """Return where each pixel comes from if the corners of a triangle are moved."""
+    """Return the source position of each pixel if a triangle's corners are moved by `moved`."""
     size = np.array(grid.shape[1:])
     centre, reach = size // 2, size.min() // 3
     corners = centre + reach * np.array([[1, 1], [-1, 1], [-1, -1]])
@@ -325,7 +325,7 @@ def plasma_clouds(draws: Draws, side: int, decay: float) -> Maps:
 
 
 def brightness(images: Images, draws: Draws, added: float) -> Images:
-    """Raise the value (of hue, saturation and value) of every pixel."""
+    """Raise the value (V of HSV) of every pixel."""
     value = images.max(axis=1, keepdims=True)
     raised = np.minimum(value + np.float32(added), 1)
     # Black has no hue: it turns gray.

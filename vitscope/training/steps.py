@@ -121,7 +121,7 @@ def decays(name: str, parameter: nn.Parameter) -> bool:
 
 @contextmanager
 def moved_uphill(model: nn.Module, radius: float) -> Iterator[None]:
-    """For the block, move the weights by `radius` along their gradient; restore them exactly."""
+    """For the block, move weights by `radius` along their gradient; then restore them exactly."""
     moved = [parameter for parameter in model.parameters() if parameter.grad is not None]
     kept = [parameter.detach().clone() for parameter in moved]
     counting: list[Any] = [m for m in model.modules() if getattr(m, "track_running_stats", False)]
@@ -130,7 +130,7 @@ def moved_uphill(model: nn.Module, radius: float) -> Iterator[None]:
         scale = radius / (torch.linalg.vector_norm(lengths) + TINY)
         for parameter in moved:
             parameter.add_(parameter.grad * scale)
-    # Passes inside `with` normalize by their batch, and do not update the running statistics.
+    # Passes in the block normalize by their own batch, and do not update the running statistics.
     for each in counting:
         each.track_running_stats = False
     try:

@@ -19,7 +19,7 @@ PIECE = 1 << 18
 
 
 def polar_coordinates(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFrame:
-    """Return the radius and the angle of the weights at each of `count` moments, in their order.
+    """Return the radius and angle of the weights at each of `count` moments in training, in order.
 
     For each tensor of the weights, `tensors` has its flattened values at every moment. With d_t =
     w_t - w_end, the radius is |d_t| / |d_0| and the angle is between d_t and d_0, in radians. Both

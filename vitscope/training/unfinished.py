@@ -24,7 +24,7 @@ from vitscope.training.history import HISTORY
 from vitscope.training.recipe import Recipe
 from vitscope.training.trajectory import Moments
 
-# The record of an epoch, by the columns of the table `training_history`.
+# The record of an epoch, by column of the table `training_history`.
 Row = dict[str, Any]
 
 MODEL, OPTIMIZER, MOMENTS = "model", "optimizer", "moments"

@@ -167,7 +167,7 @@ def _name_in_packages(file: Path, where: str) -> str:
 
 
 def _locate_module(name: str, folder: Path, where: str) -> OwnCode:
-    """Find a module beside the study or, failing that, installed, without importing it."""
+    """Find a module beside the study or else an installed module, without importing it."""
     top, *inner = name.split(".")
     spec = PathFinder.find_spec(top, [str(_absolute_path(folder))]) or _find_installed_module(top)
     found = top

@@ -82,7 +82,7 @@ def _file_array(name: str, tensor: Tensor) -> npt.NDArray[Any]:
 
 def load_model(path: Path, network: Network) -> nn.Module:
     """Build a network in evaluation mode, with the weights of a converted checkpoint."""
-    # Switch off the fast path in all jobs, because reading a network requires that.
+    # Switch off fused blocks of `nn.TransformerEncoder` in all jobs: they hide the residual stream.
     torch.backends.mha.set_fastpath_enabled(False)
     TensorFile(path).verify()
     weights = safetensors.torch.load_file(path)

@@ -67,7 +67,7 @@ def find_layout(names: Iterable[str]) -> WeightLayout | None:
 
 
 def _rename_stage(match: re.Match[str]) -> str:
-    """Rename a part of `features`: an odd index is a stage, an even one a downsampling."""
+    """Rename a part of `features`: an odd index is a stage, an even index a downsampling layer."""
     number = int(match[1])
     stage = (number - 1) // 2
     if number % 2 == 0:
@@ -205,7 +205,7 @@ def watch_translation(translation: Filter, weights: StateDict) -> tuple[StateDic
 
 
 def apply_timm_filter(translation: Filter, weights: StateDict, model: nn.Module) -> StateDict:
-    """Translate weights by a filter of timm; keep weights whose names the filter does not know."""
+    """Translate weights with a timm filter; keep weights whose names the filter does not know."""
     takes = inspect.signature(translation).parameters
     # DeiT III needs this option, which changes no names of other networks.
     options = {"adapt_layer_scale": True} if "adapt_layer_scale" in takes else {}
@@ -363,7 +363,7 @@ def _attempt_translations(weights: StateDict, model: nn.Module) -> Iterator[Atte
 
 
 def _translate_by_transformers(weights: StateDict, model: Any) -> Attempt:
-    """Translate weights as transformers itself loads them; keep weights that it does not use."""
+    """Translate weights as transformers does on loading; keep weights that it does not use."""
     loaded, about = type(model).from_pretrained(
         None,
         config=model.config,

@@ -28,7 +28,7 @@ def _source_key(checkpoint: Mapping[str, Any]) -> str:
 
 
 def local_file(where: str, checkpoint: Mapping[str, Any], root: Path, study: Path) -> Path | None:
-    """Return the path of a local checkpoint, or None; bundled paths are relative to `root`."""
+    """Return a local checkpoint's path, None for others; bundled paths are relative to `root`."""
     place = _source_key(checkpoint)
     if place not in ("bundled", "path"):
         return None
@@ -79,7 +79,11 @@ def _locate_download(checkpoint: Mapping[str, Any]) -> str | OnHub:
 
 
 def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str) -> str | None:
-    """Return the SHA-256 that the study states, if any; check a download by the lock file."""
+    """Return the SHA-256 that the study states, or None for a local file without one.
+
+    If the study states none for a download, check the download by the lock file, and return its
+    SHA-256.
+    """
     if "sha256" in checkpoint or _source_key(checkpoint) in ("bundled", "path"):
         return checkpoint.get("sha256")
     return lockfile.confirm({"url": address(checkpoint)}, path, lock, label=label)

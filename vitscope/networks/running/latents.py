@@ -162,7 +162,7 @@ def hold_shard(
     dtype: str,
     device: torch.device,
 ) -> None:
-    """Pass a shard's images through the network once; call `measure` after each `together` images.
+    """Pass a shard's images through the network once; call `measure` after every `together` images.
 
     The arguments of `measure` are the index of the group's first image in the shard, and the maps
     of the group.
