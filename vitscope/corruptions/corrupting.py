@@ -107,11 +107,11 @@ def glass_blur(images: Images, draws: Draws, deviation: float, reach: int, round
     """Blur, swap every pixel with one nearby, and blur again."""
     smooth = gaussian_matrix(deviation, "nearest", truncate=4.0)
     blurred = np.rint(255 * map_both_axes(smooth, images)).astype(np.uint8)
-    shuffled = swap_pixels(blurred, draws, reach, rounds)
+    shuffled = swap_pixels_behind_glass(blurred, draws, reach, rounds)
     return map_both_axes(smooth, shuffled.astype(np.float32) / 255)
 
 
-def swap_pixels(images: Maps, draws: Draws, reach: int, rounds: int) -> Maps:
+def swap_pixels_behind_glass(images: Maps, draws: Draws, reach: int, rounds: int) -> Maps:
     """Swap every pixel, from the last to the first, with one that is up to `reach` away."""
     count, channels, height, width = images.shape
     inside = product(range(height - reach, reach, -1), range(width - reach, reach, -1))
@@ -161,7 +161,7 @@ def smear(images: Images, angles: Maps, radius: int, deviation: float) -> Images
 
 
 @lru_cache(maxsize=256)
-def zoom_matrix(factor: float, length: int) -> Maps:
+def zoom_blur_matrix(factor: float, length: int) -> Maps:
     """Return the matrix that enlarges the middle of a line by a factor, by linear interpolation."""
     kept = int(np.ceil(length / factor))
     first = (length - kept) // 2
@@ -176,7 +176,7 @@ def zoom_blur(images: Images, draws: Draws, largest: float, step: float) -> Imag
     factors = np.arange(1, largest + step / 2, step).tolist()
     total = images.copy()
     for factor in factors:
-        total += map_both_axes(partial(zoom_matrix, factor), images)
+        total += map_both_axes(partial(zoom_blur_matrix, factor), images)
     return total / np.float32(len(factors) + 1)
 
 
@@ -197,7 +197,7 @@ def elastic_transform(
     grid = np.indices((height, width), np.float64)
     distorted = np.empty_like(images)
     for source, target, moved, field in zip(images, distorted, corners, fields, strict=True):
-        sheared = _interpolate(source, _shear_positions(grid, moved), "mirror")
+        sheared = _interpolate(source, _elastic_shear_positions(grid, moved), "mirror")
         target[:] = _interpolate(sheared, grid + field, "reflect")
     return distorted
 
@@ -209,7 +209,7 @@ def displacement_fields(
     return amplitude * map_both_axes(gaussian_matrix(smoothing, "reflect", truncate=3.0), noise)
 
 
-def _shear_positions(grid: Maps, moved: Maps) -> Maps:
+def _elastic_shear_positions(grid: Maps, moved: Maps) -> Maps:
     """Return the source position of each pixel if a triangle's corners are moved by `moved`."""
     size = np.array(grid.shape[1:])
     centre, reach = size // 2, size.min() // 3
@@ -274,7 +274,7 @@ def snow(
     """Whiten the image and let flakes fall in two directions."""
     draws = list(draws)
     noise = draw_each(lambda draw: draw.normal(mean, deviation, (1, *images.shape[-2:])), draws)
-    flakes = map_both_axes(partial(zoom_matrix, zoom), noise.astype(np.float32))
+    flakes = map_both_axes(partial(zoom_blur_matrix, zoom), noise.astype(np.float32))
     flakes = np.where(flakes < threshold, 0, flakes).clip(0, 1)
     angles = draw_each(lambda draw: np.asarray(draw.uniform(-135, -45)), draws)
     flakes = smear(flakes, angles, radius, blur)
@@ -345,7 +345,7 @@ FUNCTIONS: dict[str, Callable[..., Images]] = {
 }
 
 
-def parameters_for_side(corruption: str, severity: int, side: int) -> dict[str, float]:
+def corruption_parameters(corruption: str, severity: int, side: int) -> dict[str, float]:
     """Interpolate the published parameters, linearly in the logarithm of the images' side."""
     share = min(max(log(side / SMALL) / log(LARGE / SMALL), 0), 1)
     found: dict[str, float] = {}
@@ -381,7 +381,7 @@ def corrupt(
         raise ValueError(
             f"images are {images.dtype}{images.shape}, expected uint8 (N, 3, H, W) or (N, 1, H, W)"
         )
-    chosen = parameters_for_side(corruption, severity, min(images.shape[2:]))
+    chosen = corruption_parameters(corruption, severity, min(images.shape[2:]))
     corrupted, name = np.empty_like(images), crc32(corruption.encode())
     step = min(AT_ONCE, max(1, VALUES_AT_ONCE // images[0].size)) if len(images) else 1
     for first in range(0, len(images), step):
