@@ -107,7 +107,7 @@ def _reflect_positions(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[
     return last - np.abs(last - places % max(1, 2 * last))
 
 
-def finishing(
+def finishing_augmentation(
     recipe: Recipe, classes: int, mean: Sequence[float], std: Sequence[float], device: torch.device
 ) -> Mix:
     """Return the second half, which turns pixels and labels into images and soft targets.

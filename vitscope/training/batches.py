@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, Dataset, get_worker_info
 from vitscope.data.split import Split, known_labels, select
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.training.augmentation import CPU, Images, augmentation, finishing
+from vitscope.training.augmentation import CPU, Images, augmentation, finishing_augmentation
 from vitscope.training.recipe import Recipe, training_rows
 
 Batch = tuple[Tensor, Tensor]
@@ -70,7 +70,7 @@ class Batches:
         self.steps = len(self._rows) // self._batch_size
         self._augment = augmentation(recipe, mean, split.shape[1:])
         self._crops = recipe["crop"] is not None
-        self._finishing = partial(finishing, recipe, len(split.classes), mean, std)
+        self._finishing = partial(finishing_augmentation, recipe, len(split.classes), mean, std)
         self._finish = self._finishing(CPU)
         self._order = lru_cache(maxsize=1)(self._draw_order)
 
@@ -165,7 +165,7 @@ def _load_batches(
         yield batch
 
 
-def workers_for(device: torch.device) -> int:
+def workers_for_batches(device: torch.device) -> int:
     """Return the number of worker processes for a device; it has no effect on the batches."""
     if not hasattr(os, "sched_getaffinity"):
         # Forking is not safe on this system.
@@ -201,7 +201,7 @@ class Augmented:
             yield self.rows(first, first + batch_size)
 
 
-def augment_images(
+def write_augmented_batches(
     split: Split,
     recipe: Recipe,
     images: int,
@@ -225,7 +225,7 @@ def augment_images(
     metadata = {"data_sha256": split.digest, "seed": str(seed), "clean": str(clean)}
     with TensorWriter(path, tensors, metadata) as writer:
         if clean:
-            drawn = clean_batches(split, rows, images, seed, mean, std)
+            drawn = draw_clean_batches(split, rows, images, seed, mean, std)
         else:
             # Draw as in training, epoch after epoch, without end.
             batches = Batches(split, recipe, seed, mean, std)
@@ -239,7 +239,7 @@ def augment_images(
             first += taken
 
 
-def clean_batches(
+def draw_clean_batches(
     split: Split,
     rows: npt.NDArray[np.int64],
     images: int,

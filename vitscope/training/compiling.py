@@ -14,7 +14,7 @@ from vitscope.networks.building.networks import uncompiled
 from vitscope.progress import Say
 from vitscope.training.batches import seeded
 from vitscope.training.recipe import Recipe
-from vitscope.training.steps import differentiate
+from vitscope.training.steps import differentiate_for_step
 
 # Compiling takes four minutes, and saves as much in a training of this many multiply-adds. On an
 # H100, ViT-Ti (1.67e9 multiply-adds an image) takes 34.8 ms for a step of 250 images, and 19.1 ms
@@ -66,10 +66,10 @@ def wants_compiling(model: nn.Module, recipe: Recipe, image: Tensor, images: int
 def pays_compiling(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> bool:
     """Tell whether compiling saves more time in a training than it takes."""
     passes = 3 if recipe["sam"] is None else 6
-    return passes * images * multiply_adds_of(model, image) > WORTH_COMPILING
+    return passes * images * multiply_adds_before_compiling(model, image) > WORTH_COMPILING
 
 
-def multiply_adds_of(model: nn.Module, image: Tensor) -> int:
+def multiply_adds_before_compiling(model: nn.Module, image: Tensor) -> int:
     model.eval()
     with torch.no_grad(), uncompiled(), FlopCounterMode(display=False) as counter:
         model(image)
@@ -89,7 +89,7 @@ def _compile_network(
     model.train()
     try:
         with seeded(recipe["seed"]):
-            differentiate(model, images, targets, recipe)
+            differentiate_for_step(model, images, targets, recipe)
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, ImportError, OSError) as error:

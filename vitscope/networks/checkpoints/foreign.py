@@ -46,7 +46,7 @@ MOST_ENTRIES = 100
 SHOWN = 8
 
 
-def dense_tensors(loaded: object) -> StateDict:
+def dense_foreign_tensors(loaded: object) -> StateDict:
     if not isinstance(loaded, Mapping):
         return {}
     return {
@@ -62,7 +62,7 @@ def find_weights(loaded: object, key: str | None, where: str) -> dict[str, State
     found = _find_state_dicts(entry, key or "")
     if not found:
         inside = "" if key is None else f" in its entry {quoted(key)}"
-        counts, what = _count_weights(loaded), "give the file of a state dict"
+        counts, what = _count_foreign_weights(loaded), "give the file of a state dict"
         if any(counts.values()):
             what = "say with `checkpoint.key` which entry is meant"
         raise VitscopeError(
@@ -71,7 +71,7 @@ def find_weights(loaded: object, key: str | None, where: str) -> dict[str, State
     return found
 
 
-def _count_weights(loaded: object) -> dict[str, int]:
+def _count_foreign_weights(loaded: object) -> dict[str, int]:
     found: dict[str, int] = {}
     seen: set[int] = set()
 
@@ -82,7 +82,7 @@ def _count_weights(loaded: object) -> dict[str, int]:
         for name, inner in value.items():
             if not isinstance(name, str) or isinstance(inner, Tensor) or len(found) >= MOST_ENTRIES:
                 continue
-            within, count = _join_names(place, name), len(dense_tensors(inner))
+            within, count = _join_names(place, name), len(dense_foreign_tensors(inner))
             if count or depth == 0:
                 found[within] = count
             if depth < DEEPEST_NESTING:
@@ -109,7 +109,7 @@ def _find_state_dicts(loaded: object, key: str) -> dict[str, StateDict]:
         before = len(found)
         for wrapper in WRAPPERS if depth < DEEPEST_NESTING else ():
             find_below(value.get(wrapper), _join_names(place, wrapper), depth + 1)
-        if len(found) == before and (tensors := dense_tensors(value)):
+        if len(found) == before and (tensors := dense_foreign_tensors(value)):
             found[place] = tensors
 
     find_below(loaded, key, 0)
@@ -130,7 +130,9 @@ def _select_entry(loaded: object, key: str, where: str) -> object:
         if outer is None:
             break
         inside, rest = inside[outer], rest.removeprefix(f"{outer}.")
-    held = _held_entries(_entries_in_words(_count_weights(loaded)) or list(map(quoted, names)))
+    held = _held_entries(
+        _entries_in_words(_count_foreign_weights(loaded)) or list(map(quoted, names))
+    )
     raise VitscopeError(f"{where} has no entry {quoted(key)}: {held}correct `checkpoint.key`.")
 
 
@@ -195,15 +197,15 @@ def read_foreign(
         loaded = _load_checkpoint(path, label)
     where = f"{label}: {path}"
     found = find_weights(loaded, key, where)
-    _check_ignore_patterns(ignore, found, where)
+    _check_foreign_ignore_patterns(ignore, found, where)
     places: list[Place] = []
     for place, tensors in found.items():
         kept = {n: t for n, t in tensors.items() if not any(fnmatchcase(n, p) for p in ignore)}
         # Skip later places that have a fault, since only the first is sure to be used.
         with suppress(VitscopeError) if places else nullcontext():
-            _check_plain_tensors(kept, path, where)
+            _check_foreign_tensors(kept, path, where)
             places.append(Place(place, *_without_prefixes(kept)))
-    held = {name: count for name, count in _count_weights(loaded).items() if count}
+    held = {name: count for name, count in _count_foreign_weights(loaded).items() if count}
     return Foreign(tuple(places), digest, tuple(_entries_in_words(held)))
 
 
@@ -275,7 +277,7 @@ def _load_torch_file(path: Path, label: str, zipped: bool) -> object:
         ) from None
 
 
-def _check_ignore_patterns(
+def _check_foreign_ignore_patterns(
     ignore: Sequence[str], places: Mapping[str, StateDict], where: str
 ) -> None:
     names = [name for tensors in places.values() for name in tensors]
@@ -292,7 +294,7 @@ def _check_ignore_patterns(
         )
 
 
-def _check_plain_tensors(weights: StateDict, path: Path, what: str) -> None:
+def _check_foreign_tensors(weights: StateDict, path: Path, what: str) -> None:
     """Refuse tensors that do not hold plain numbers, or hold more than the file's size allows."""
     for name, tensor in weights.items():
         if len(name) > LONGEST_NAME:

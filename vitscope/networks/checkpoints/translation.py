@@ -204,7 +204,9 @@ def watch_translation(translation: Filter, weights: StateDict) -> tuple[StateDic
         return translation(weights), watch.used
 
 
-def apply_timm_filter(translation: Filter, weights: StateDict, model: nn.Module) -> StateDict:
+def translate_by_timm_filter(
+    translation: Filter, weights: StateDict, model: nn.Module
+) -> StateDict:
     """Translate weights with a timm filter; keep weights whose names the filter does not know."""
     takes = inspect.signature(translation).parameters
     # DeiT III needs this option, which changes no names of other networks.
@@ -241,7 +243,7 @@ def find_misfits(
     )
 
 
-def check_names(
+def check_translated_names(
     weights: Mapping[str, Tensor],
     wanted: Mapping[str, Tensor],
     network: Network,
@@ -353,7 +355,7 @@ def _attempt_translations(weights: StateDict, model: nn.Module) -> Iterator[Atte
             # Given another network's file, a filter may raise errors of any type.
             with suppress(Exception):
                 found, used = watch_translation(
-                    lambda w: apply_timm_filter(of_timm, w, model), inner
+                    lambda w: translate_by_timm_filter(of_timm, w, model), inner
                 )
                 yield found, OF_AUTHORS, used
         layout = find_layout(inner)

@@ -43,7 +43,7 @@ def is_recorded(device: torch.device) -> bool:
 
 
 @contextmanager
-def own_stream(device: torch.device) -> Iterator[None]:
+def own_device_stream(device: torch.device) -> Iterator[None]:
     """Run the block on a separate stream, as recorded work and its backward pass require."""
     # The default stream cannot be recorded; no other work shares the workspace of a new stream.
     streams = torch.get_device_module(device)
@@ -68,7 +68,7 @@ class Recording:
         self._refused = False
 
     def run(self, work: Work, *inputs: Tensor) -> Tensors:
-        """Do work that takes and returns only tensors; call this in a block of `own_stream`."""
+        """Do work that takes and returns only tensors, in a block of `own_device_stream`."""
         # Do not store `work`: it may refer to the owner of this object, which would stay alive.
         if not is_recorded(inputs[0].device) or self._refused:
             return work(*inputs)

@@ -29,7 +29,7 @@ def as_stored(maps: Tensor) -> Array:
     return (maps.view(torch.uint16) if maps.dtype is torch.bfloat16 else maps).numpy()
 
 
-class _WriterThread(ThreadPoolExecutor):
+class _LatentsWriter(ThreadPoolExecutor):
     """Writes latents from two buffers (pinned for a GPU) while the model computes more latents."""
 
     def __init__(self, writer: TensorWriter, dtype: torch.dtype, from_gpu: bool) -> None:
@@ -69,7 +69,7 @@ class _WriterThread(ThreadPoolExecutor):
         self._writer.write(name, first_row, as_stored(rows))
 
 
-def extract(
+def write_latents(
     model: nn.Module,
     cut_points: Sequence[CutPoint],
     shapes: Sequence[Shape],
@@ -90,7 +90,7 @@ def extract(
     model = model.eval().to(device)
     first_row, from_gpu = 0, device is not None and device.type == "cuda"
     with TensorWriter(path, tensors, metadata or {}) as writer:
-        with _WriterThread(writer, torch_dtype, from_gpu) as thread:
+        with _LatentsWriter(writer, torch_dtype, from_gpu) as thread:
 
             def write_latent(index: int, latent: Tensor) -> None:
                 thread.write(cut_points[index].name, first_row, latent)
@@ -147,7 +147,7 @@ class HeldMaps:
     def verify(self, *names: str) -> None: ...
 
 
-def hold_shard(
+def hold_latents_of_shard(
     model: nn.Module,
     blocks: Path | str,
     images: Split,
