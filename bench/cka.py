@@ -26,7 +26,7 @@ from bench.rows import Row
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.measures.cka.compute import mean_cka, measure_cka
 from vitscope.measures.given import OnLatents
-from vitscope.networks.running.latents import extract
+from vitscope.networks.running.latents import write_latents
 
 # As in a job of the workflow, which has one thread.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -40,7 +40,7 @@ def _measure_model(name: str) -> Row:
     plain = plain_pass(network, batches)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "latents.safetensors"
-        extract(network, points, shapes, batches, IMAGES, path)
+        write_latents(network, points, shapes, batches, IMAGES, path)
         measured = OnLatents(TensorFile(path), 0)
         times = [
             (seconds_of(plain), seconds_of(lambda: measure_cka(measured, BATCH)))

@@ -13,7 +13,7 @@ from torch import Tensor
 from bench.rows import Row
 from vitscope.measures.scores import scores_of
 from vitscope.networks.building.family import find_family
-from vitscope.networks.running.predictions import predict, scores_of_images
+from vitscope.networks.running.predictions import predict, score_predictions
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, CLASSES, BATCH = 50_000, 1000, 125
@@ -37,7 +37,7 @@ def _batches() -> Iterator[tuple[Tensor, Tensor]]:
 
 def _predictions(logits: Tensor, labels: Tensor) -> pd.DataFrame:
     return pd.DataFrame(
-        {key: value.numpy() for key, value in scores_of_images(logits, labels).items()}
+        {key: value.numpy() for key, value in score_predictions(logits, labels).items()}
     )
 
 

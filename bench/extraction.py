@@ -24,7 +24,7 @@ from vitscope.networks.building.family import find_family
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint
-from vitscope.networks.running.latents import HeldMaps, extract
+from vitscope.networks.running.latents import HeldMaps, write_latents
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, BATCH, TURNS = 256, 64, 3
@@ -96,7 +96,7 @@ def _time_model(name: str, path: Path) -> tuple[list[Times], str]:
             plain()
 
     def extraction() -> None:
-        extract(network, points, shapes, batches, IMAGES, path)
+        write_latents(network, points, shapes, batches, IMAGES, path)
 
     def measured(*whole: Any) -> None:
         held = HeldMaps(name, dict(zip(names, shapes, strict=True)), BATCH, "float32", CPU)
@@ -202,7 +202,7 @@ def _peak_after_extraction(name: str, images: int) -> None:
     batches = (torch.randn(BATCH, 3, 32, 32, generator=generator) for _ in range(images // BATCH))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "latents.safetensors"
-        extract(network, points, shapes, batches, images, path)
+        write_latents(network, points, shapes, batches, images, path)
     # Not ru_maxrss: that one starts from the memory of the process that started this one.
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     (peak,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))

@@ -21,7 +21,7 @@ from bench.rows import Row
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.fourier.compute import measure_fourier
 from vitscope.measures.given import OnLatents
-from vitscope.networks.running.latents import extract
+from vitscope.networks.running.latents import write_latents
 
 THREADS = 2
 EDGES = (0.25, 0.5)
@@ -58,7 +58,7 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
     network, points, shapes = network_of("paper", name)
     batches = batches_of(IMAGES)
     path = folder / f"{name}.safetensors"
-    extract(network, points, shapes, batches, IMAGES, path)
+    write_latents(network, points, shapes, batches, IMAGES, path)
     latents = TensorFile(path)
 
     plain, given = plain_pass(network, batches), OnLatents(latents, 0, THREADS)

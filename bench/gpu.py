@@ -29,12 +29,12 @@ from vitscope.measures.landscape.compute import losses_at, pick_landscape_precis
 from vitscope.measures.landscape.measure import Settings, grid
 from vitscope.networks.building.family import find_family
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.running.device import own_stream, pick_device
-from vitscope.networks.running.latents import extract
+from vitscope.networks.running.device import own_device_stream, pick_device
+from vitscope.networks.running.latents import write_latents
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
-from vitscope.training.batches import Augmented, Batches, workers_for
+from vitscope.training.batches import Augmented, Batches, workers_for_batches
 from vitscope.training.compiling import compiled
-from vitscope.training.steps import Steps, optimizer_of
+from vitscope.training.steps import Steps, optimizer_for_steps
 
 MODELS = ("vit_ti", "resnet_50")
 SIDE = 32
@@ -146,7 +146,7 @@ def measure_machine(name: str, device: torch.device, sizes: Sizes, folder: Path)
 
 def measure_batches(name: str, device: torch.device, sizes: Sizes, folder: Path) -> list[Row]:
     """Measure how fast batches come, that processes begin and the device finishes."""
-    recipe, workers = recipe_with(batch_size=sizes.batch), workers_for(device)
+    recipe, workers = recipe_with(batch_size=sizes.batch), workers_for_batches(device)
     count = sizes.batch * sizes.steps
     drawn = Batches(noise(folder / "noise", 10, count), recipe, 0, [0.5] * 3, [0.25] * 3)
 
@@ -173,7 +173,7 @@ def _measure_step(name: str, device: torch.device, sizes: Sizes, compiling: str)
     model, settings = _network(name)
     recipe = recipe_with(batch_size=sizes.batch, bfloat16=True, compile=compiling)
     model.to(device, memory_format=torch.channels_last).train()  # type: ignore[call-overload]
-    steps = Steps(model, optimizer_of(model, recipe), recipe)
+    steps = Steps(model, optimizer_for_steps(model, recipe), recipe)
     images = torch.randn(sizes.batch, 3, SIDE, SIDE)
     targets = torch.rand(sizes.batch, settings["classes"]).softmax(1)
 
@@ -210,7 +210,7 @@ def measure_extraction(name: str, device: torch.device, sizes: Sizes, folder: Pa
     model.to(device)
 
     def whole() -> None:
-        extract(model, points, shapes, inputs, sizes.images, path, device=device)
+        write_latents(model, points, shapes, inputs, sizes.images, path, device=device)
 
     plain = _seconds(device, lambda: _forward(model, inputs, device))
     seconds = _seconds(device, whole)
@@ -320,7 +320,7 @@ def main() -> None:
         rows = []
         with tempfile.TemporaryDirectory() as place:
             for model in MODELS:
-                with own_stream(device):
+                with own_device_stream(device):
                     rows += PARTS[part](model, device, sizes, Path(place))
         body = "\n".join([where, "", *as_table(rows)])
         print(f"{part}\n{body}", flush=True)

@@ -22,7 +22,7 @@ from vitscope.measures.landscape.compute import LAYOUTS, losses_at, pick_landsca
 from vitscope.measures.landscape.measure import Settings, grid
 from vitscope.networks.building.family import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
-from vitscope.training.batches import Augmented, Batches, augment_images
+from vitscope.training.batches import Augmented, Batches, write_augmented_batches
 
 IMAGES, TURNS = 192, 3
 # The default of a study's landscape, and the batches of the notebook.
@@ -46,7 +46,9 @@ class _Bench:
         self.recipe, self.mean, self.std = asdict(study.recipe(name)), entry.mean, entry.std
         self.split = noise(folder / "split", data.classes, IMAGES + NOTEBOOK_BATCH)
         path = folder / name
-        augment_images(self.split, self.recipe, IMAGES, 0, path, mean=self.mean, std=self.std)
+        write_augmented_batches(
+            self.split, self.recipe, IMAGES, 0, path, mean=self.mean, std=self.std
+        )
         self.images = Augmented(path)
 
     def points(self) -> float:

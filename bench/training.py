@@ -15,8 +15,8 @@ from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import plain_attention
 from vitscope.settings.keys import Recipe
 from vitscope.settings.section import schema_of
-from vitscope.training.batches import Batch, Batches, workers_for
-from vitscope.training.steps import optimizer_of, take_step
+from vitscope.training.batches import Batch, Batches, workers_for_batches
+from vitscope.training.steps import optimizer_for_steps, take_step
 
 CLASSES, BATCH, TURNS, STEPS = 100, 125, 9, 12
 ARCH = {
@@ -45,7 +45,7 @@ class _Bench:
         torch.manual_seed(0)
         self._model = find_family("vit").build(ARCH, CLASSES, 32).train()
         self._model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self._optimizer, self._recipe = optimizer_of(self._model, recipe), recipe
+        self._optimizer, self._recipe = optimizer_for_steps(self._model, recipe), recipe
         self.ready = batches.draw(0, 0)
 
     def seconds(self, batches: Iterator[Batch]) -> float:
@@ -78,7 +78,7 @@ def _rows(folder: Path, threads: int) -> list[Row]:
     turns = _turns(folder, threads, recipe_with())
     alone, *others = (median(column) for column in zip(*turns, strict=True))
     what = "1 thread" if threads == 1 else f"{threads} threads"
-    chosen = workers_for(torch.device("cpu"))
+    chosen = workers_for_batches(torch.device("cpu"))
     return [
         Row(
             f"{what}: a step of training over the network and its optimizer, augmented by {who}",

@@ -20,7 +20,7 @@ from typing import NoReturn, TextIO
 
 from vitscope.errors import VitscopeError
 from vitscope.jobs.job import Resources, find_job
-from vitscope.networks.building.own_code import explain_failure, explain_user_error
+from vitscope.networks.building.own_code import explain_network_code_failure, explain_own_code_error
 from vitscope.progress import AtWork
 
 # Collect garbage seldom: large libraries create many objects that stay, and searching these takes a
@@ -184,7 +184,9 @@ def run_job(snakemake) -> None:
             _exit_with_sentence(log, f"not enough memory: {less}.")
         except Exception as error:
             traceback.print_exc(file=log)
-            _exit_with_sentence(log, explain_failure(error) or explain_user_error(error))
+            _exit_with_sentence(
+                log, explain_network_code_failure(error) or explain_own_code_error(error)
+            )
         finally:
             # Do not let Python search all objects for garbage once more before it ends.
             gc.freeze()

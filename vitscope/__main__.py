@@ -38,7 +38,7 @@ def main() -> None:
     except VitscopeError as error:
         sys.exit(f"vitscope: {error}")
     except Exception as error:
-        if sentence := own_code.explain_failure(error):
+        if sentence := own_code.explain_network_code_failure(error):
             sys.exit(f"vitscope: {VitscopeError(sentence)}")
         raise
 

@@ -8,7 +8,7 @@ from tests.helpers.studies import mini, mini_with
 from vitscope.claims import claim
 from vitscope.claims.claim import Traits
 from vitscope.jobs.claims import traits_of
-from vitscope.networks.building.family import complete_arch
+from vitscope.networks.building.family import complete_family_arch
 from vitscope.networks.building.networks import empty_network
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
@@ -76,7 +76,7 @@ def test_an_alternet_of_a_published_depth_is_paired_by_what_is_built(
 def test_what_is_completed_builds_the_same_network(family: str) -> None:
     said = {"family": family, "classes": 10, "image_size": 64, "mean": [0, 0, 0]}
     arch = {"depth": 34, "width": 8}
-    whole = complete_arch(family, arch)
+    whole = complete_family_arch(family, arch)
     assert "depth" not in whole
     names = [{*empty_network({**said, "arch": each}).state_dict()} for each in (arch, whole)]
     assert names[0] == names[1]

@@ -17,7 +17,7 @@ from vitscope.networks.building.networks import drawn_network
 from vitscope.networks.finding.capture import prove_capture
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join
 from vitscope.networks.finding.search import search_for_cut_points
-from vitscope.networks.running.checking import check_model
+from vitscope.networks.running.checking import check_network
 from vitscope.studies.loading import BUNDLED_STUDIES
 from vitscope.training.batches import seeded
 
@@ -237,4 +237,4 @@ def test_a_join_that_takes_the_branch_for_the_stream_is_found_wrong() -> None:
 
 def test_what_is_no_model_is_refused_with_its_name() -> None:
     with pytest.raises(VitscopeError, match=r"own.yaml: models.net.checkpoint.path: there is no"):
-        check_model("net", NETWORK, {}, {"path": "none"}, Path("own.yaml"), Path())
+        check_network("net", NETWORK, {}, {"path": "none"}, Path("own.yaml"), Path())

@@ -20,9 +20,9 @@ from vitscope.corruptions import CORRUPTIONS, GROUPS, SEVERITIES, corrupting, fr
 from vitscope.corruptions.corrupting import (
     FUNCTIONS,
     corrupt,
+    corruption_parameters,
     gaussian_noise,
     impulse_noise,
-    parameters_for_side,
     shot_noise,
 )
 from vitscope.data.sources.shapes32 import draw
@@ -148,24 +148,24 @@ def test_parameters_are_those_of_the_function(corruption: str) -> None:
     wanted = set(inspect.signature(FUNCTIONS[corruption]).parameters) - {"images", "draws"}
     for severity in SEVERITIES:
         for side in (8, 32, 64, 224, 300):
-            assert set(parameters_for_side(corruption, severity, side)) == wanted
+            assert set(corruption_parameters(corruption, severity, side)) == wanted
 
 
 def test_parameters_run_with_the_logarithm_of_the_side() -> None:
-    assert parameters_for_side("gaussian_noise", 5, 32) == {"deviation": 0.10}
-    assert parameters_for_side("gaussian_noise", 5, 224) == {"deviation": 0.38}
-    assert parameters_for_side("gaussian_noise", 5, 8) == parameters_for_side(
+    assert corruption_parameters("gaussian_noise", 5, 32) == {"deviation": 0.10}
+    assert corruption_parameters("gaussian_noise", 5, 224) == {"deviation": 0.38}
+    assert corruption_parameters("gaussian_noise", 5, 8) == corruption_parameters(
         "gaussian_noise", 5, 32
     )
-    assert parameters_for_side("gaussian_noise", 5, 500) == parameters_for_side(
+    assert corruption_parameters("gaussian_noise", 5, 500) == corruption_parameters(
         "gaussian_noise", 5, 224
     )
     # 96 is 32 times 3, and 224 is 32 times 7.
     expected = 0.10 + 0.28 * np.log(3) / np.log(7)
-    assert parameters_for_side("gaussian_noise", 5, 96)["deviation"] == pytest.approx(expected)
+    assert corruption_parameters("gaussian_noise", 5, 96)["deviation"] == pytest.approx(expected)
     # Half way in the logarithm: 80, 25; qualities and radii stay whole.
-    assert parameters_for_side("jpeg_compression", 1, round(32 * sqrt(7))) == {"quality": 52}
-    assert parameters_for_side("motion_blur", 1, 85)["radius"] == 8
+    assert corruption_parameters("jpeg_compression", 1, round(32 * sqrt(7))) == {"quality": 52}
+    assert corruption_parameters("motion_blur", 1, 85)["radius"] == 8
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def light(image: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_gaussian_noise_has_its_variance(severity: int) -> None:
     gray = np.full((8, 3, 64, 64), 128, np.uint8)
-    deviation = parameters_for_side("gaussian_noise", severity, 32)["deviation"]
+    deviation = corruption_parameters("gaussian_noise", severity, 32)["deviation"]
     noise = gaussian_noise(gray / np.float32(255), draws(8), deviation) - gray / 255
     # 98,304 values: a relative sqrt(2 / 98,304), here 5 times; the mean likewise.
     assert noise.var() == pytest.approx(deviation**2, rel=0.0226)
@@ -252,7 +252,7 @@ def test_impulse_noise_hits_its_share_and_nothing_else(share: float) -> None:
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("side", [32, 224])
 def test_disks_sum_to_one_and_are_as_wide_as_their_radius(severity: int, side: int) -> None:
-    chosen = parameters_for_side("defocus_blur", severity, side)
+    chosen = corruption_parameters("defocus_blur", severity, side)
     kernel = corrupting.disk_kernel(**chosen)
     assert kernel.sum() == pytest.approx(1, abs=1e-12)
     for turned in (kernel[::-1], kernel[:, ::-1], kernel.T):
@@ -288,7 +288,7 @@ def test_a_gaussian_along_both_axes_is_that_of_scipy(
 @pytest.mark.parametrize(("reach", "rounds"), [(1, 1), (1, 3), (3, 2)])
 def test_glass_swaps_pixels_one_by_one(reach: int, rounds: int) -> None:
     images = (255 * pictures(4, 12, 15)).astype(np.uint8)
-    ours = corrupting.swap_pixels(images, draws(4), reach, rounds)
+    ours = corrupting.swap_pixels_behind_glass(images, draws(4), reach, rounds)
     for image, swapped, generator in zip(images, ours, draws(4), strict=True):
         expected = image.copy()
         height, width = image.shape[1:]
@@ -339,14 +339,14 @@ def test_zoom_is_that_of_scipy_about_the_middle(factor: float, length: int) -> N
     enlarged = ndimage.zoom(crop, factor, order=1)
     trim = (len(enlarged) - length) // 2
     expected = enlarged[trim : trim + length, trim : trim + length]
-    matrix = corrupting.zoom_matrix(factor, length)
+    matrix = corrupting.zoom_blur_matrix(factor, length)
     np.testing.assert_allclose(matrix @ image @ matrix.T, expected, atol=1e-12)
     np.testing.assert_allclose(matrix.sum(axis=1), 1, atol=1e-12)
 
 
 def test_zoom_blur_averages_all_steps_and_the_image() -> None:
     images = pictures(2, 32, 32)
-    steps = [corrupting.zoom_matrix(1 + 0.01 * i, 32) for i in range(7)]
+    steps = [corrupting.zoom_blur_matrix(1 + 0.01 * i, 32) for i in range(7)]
     np.testing.assert_allclose(steps[0], np.eye(32), atol=1e-12)
     expected = (images + sum(step @ images @ step.T for step in steps)) / 8
     np.testing.assert_allclose(corrupting.zoom_blur(images, [], 1.06, 0.01), expected, atol=1e-6)
@@ -391,9 +391,9 @@ def test_frost_is_a_piece_of_a_pane_over_the_image() -> None:
 
 
 def test_panes_are_always_the_same_and_unlike_each_other() -> None:
-    panes = frost.grow_panes(32)
+    panes = frost.grow_frost_panes(32)
     assert panes.shape == (5, 96, 96)
-    again = frost.grow_panes.__wrapped__(32)
+    again = frost.grow_frost_panes.__wrapped__(32)
     np.testing.assert_array_equal(panes, again)
     correlations = np.corrcoef(panes.reshape(5, -1)) - np.eye(5)
     assert np.abs(correlations).max() < 0.2
@@ -470,11 +470,11 @@ def test_contrast_shrinks_each_channel_about_its_mean() -> None:
 @pytest.mark.parametrize("moved", [(3, -2), (0, 4)])
 def test_a_triangle_that_moves_takes_the_image_with_it(moved: tuple[int, int]) -> None:
     grid = np.indices((20, 26), np.float64)
-    places = corrupting._shear_positions(grid, np.broadcast_to(moved, (3, 2)))
+    places = corrupting._elastic_shear_positions(grid, np.broadcast_to(moved, (3, 2)))
     np.testing.assert_allclose(places, grid - np.array(moved)[:, None, None], atol=1e-9)
     # Its corners go where they are moved.
     steps = np.array([[2, 1], [-3, 2], [1, -2]])
-    places = corrupting._shear_positions(np.indices((30, 30), np.float64), steps)
+    places = corrupting._elastic_shear_positions(np.indices((30, 30), np.float64), steps)
     for corner, step in zip([(25, 25), (5, 25), (5, 5)], steps, strict=True):
         row, column = np.array(corner) + step
         np.testing.assert_allclose(places[:, row, column], corner, atol=1e-9)
@@ -492,7 +492,7 @@ def test_displacements_have_the_size_of_smoothed_noise(amplitude: float, smoothi
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_pixelate_is_that_of_pillow(severity: int) -> None:
-    side = int(32 * parameters_for_side("pixelate", severity, 32)["share"])
+    side = int(32 * corruption_parameters("pixelate", severity, 32)["share"])
     assert side == [30, 28, 27, 24, 20][severity - 1]
     changed = corrupt(SHAPES[:5], "pixelate", severity, range(5))
     for image, ours in zip(SHAPES[:5], changed, strict=True):

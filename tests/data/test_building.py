@@ -19,7 +19,7 @@ from vitscope.data.sources.shapes32 import draw
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.family import find_family
-from vitscope.networks.building.timm_import import declare
+from vitscope.networks.building.timm_import import declare_torchvision_operators
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.batches import Batches, seeded
 from vitscope.training.loop import train
@@ -54,7 +54,7 @@ def preprocessed(image: Image.Image, size: Any, resize: Any, interpolation: str)
 
 
 def by_torchvision(image: Image.Image, size: Any, resize: Any, interpolation: str) -> np.ndarray:
-    declare()
+    declare_torchvision_operators()
     from torchvision import transforms
     from torchvision.transforms import InterpolationMode
 

@@ -14,13 +14,13 @@ from vitscope.data.building import NO_DIGEST, integer_tensors
 from vitscope.data.split import DIGEST, Split, known_labels, rows_to_classify, select, shard_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
-from vitscope.networks.building.timm_import import declare
+from vitscope.networks.building.timm_import import declare_torchvision_operators
 
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
 
 
 def test_normalization_is_that_of_torchvision_to_the_bit(tmp_path: Path) -> None:
-    declare()
+    declare_torchvision_operators()
     from torchvision import transforms
 
     split = built(tmp_path / "test.safetensors", GENERATED, images=300, seed=0)

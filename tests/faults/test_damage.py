@@ -17,7 +17,7 @@ from vitscope.measures.cka.compute import measure_cka
 from vitscope.measures.feature_variance import compute as variance
 from vitscope.measures.fourier import compute as fourier
 from vitscope.measures.given import OnLatents
-from vitscope.networks.checkpoints.conversion import load_model, write_weights
+from vitscope.networks.checkpoints.conversion import load_converted_model, write_weights
 from vitscope.networks.checkpoints.foreign import read_foreign
 from vitscope.training.batches import Augmented
 
@@ -47,7 +47,10 @@ def read_both(name: str, path: Path) -> None:
 
 # Every kind of file that one job writes and another reads, and everything that reads it.
 KINDS: dict[str, tuple[str, list[Callable[[Path], object]]]] = {
-    "checkpoint": ("checkpoints/vit.safetensors", [lambda path: load_model(path, NETWORK)]),
+    "checkpoint": (
+        "checkpoints/vit.safetensors",
+        [lambda path: load_converted_model(path, NETWORK)],
+    ),
     "trained weights": ("training.safetensors", [lambda path: read_foreign(path, "vit")]),
     "latents": (
         "latents/vit/0.safetensors",

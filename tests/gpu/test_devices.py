@@ -44,13 +44,13 @@ from vitscope.measures.hessian.compute import measure_hessian, measure_hessian_d
 from vitscope.measures.landscape.compute import losses_at
 from vitscope.measures.landscape.measure import Settings
 from vitscope.networks.building.networks import plain_attention
-from vitscope.networks.checkpoints.conversion import convert, load_model
+from vitscope.networks.checkpoints.conversion import convert, load_converted_model
 from vitscope.networks.running.device import pick_device
-from vitscope.networks.running.latents import extract
+from vitscope.networks.running.latents import write_latents
 from vitscope.networks.running.predictions import predict
 from vitscope.package_data import ROOT
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
-from vitscope.training.batches import Augmented, augment_images
+from vitscope.training.batches import Augmented, write_augmented_batches
 
 NUMBERS, ACCURACY, EIGENVALUES, GRADIENT = 1e-4, 0.02, 1e-3, 1e-3
 IMAGES, BATCH, OTHER_BATCH = 48, 16, 12
@@ -95,7 +95,7 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
 def drawn(split: Split, tmp_path_factory: pytest.TempPathFactory) -> Augmented:
     path = tmp_path_factory.mktemp("drawn") / "images.safetensors"
     recipe = asdict(STUDY.recipe("vit")) | {"images": None, "batch_size": BATCH}
-    augment_images(split, recipe, IMAGES, 0, path, mean=VIT.mean, std=VIT.std)
+    write_augmented_batches(split, recipe, IMAGES, 0, path, mean=VIT.mean, std=VIT.std)
     return Augmented(path)
 
 
@@ -106,7 +106,7 @@ def trained(name: str) -> nn.Module:
     with tempfile.TemporaryDirectory() as folder:
         converted = Path(folder) / "model.safetensors"
         convert(weights, network, converted, label=name, origin="bundled")
-        return load_model(converted, network)
+        return load_converted_model(converted, network)
 
 
 def batches(split: Split, size: int) -> Iterator[torch.Tensor]:
@@ -140,7 +140,7 @@ def latents_of(split: Split, name: str, side: Side, path: Path) -> TensorFile:
     model, (device, size) = trained(name), on(side)
     found = mini_blocks(name)
     shapes = list(found.table[["channels", "height", "width"]].itertuples(index=False, name=None))
-    extract(model, found.points, shapes, batches(split, size), IMAGES, path, device=device)
+    write_latents(model, found.points, shapes, batches(split, size), IMAGES, path, device=device)
     return TensorFile(path)
 
 

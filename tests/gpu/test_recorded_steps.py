@@ -14,8 +14,8 @@ from tests.helpers.recording import record_here
 from tests.training.recipes import RECIPE
 from vitscope.measures.hessian.operator import hessian_of_model
 from vitscope.networks.building.family import find_family
-from vitscope.networks.running.device import Recording, own_stream
-from vitscope.training.steps import Steps, optimizer_of, set_learning_rate, take_step
+from vitscope.networks.running.device import Recording, own_device_stream
+from vitscope.training.steps import Steps, optimizer_for_steps, set_learning_rate, take_step
 
 pytestmark = pytest.mark.nightly
 FULL = RECIPE | {"bfloat16": False}
@@ -49,13 +49,13 @@ def batch(device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
 def test_recorded_steps(family: str, sam: float | None, device: torch.device) -> None:
     recorded, plain = (network(family, device) for _ in range(2))
     recipe = FULL | {"sam": sam}
-    steps = Steps(recorded, optimizer_of(recorded, recipe), recipe)
-    optimizer = optimizer_of(plain, recipe)
+    steps = Steps(recorded, optimizer_for_steps(recorded, recipe), recipe)
+    optimizer = optimizer_for_steps(plain, recipe)
     torch.manual_seed(1)
     for number in range(1, STEPS + 1):
         images, targets = batch(device)
         rate = 1e-3 * number
-        with own_stream(device):
+        with own_device_stream(device):
             loss, _ = steps.take(images, targets, rate)
         set_learning_rate(optimizer, rate)
         expected, _ = take_step(plain, optimizer, images, targets, recipe)
@@ -67,7 +67,7 @@ def test_recorded_steps(family: str, sam: float | None, device: torch.device) ->
 def test_two_recordings_may_run_at_once(device: torch.device) -> None:
     """Each on a stream of its own: they share no workspace."""
     models = [network("vit", device) for _ in range(2)]
-    steps = [Steps(model, optimizer_of(model, FULL), FULL) for model in models]
+    steps = [Steps(model, optimizer_for_steps(model, FULL), FULL) for model in models]
     module = torch.get_device_module(device)
     streams = [module.Stream() for _ in models]
     torch.manual_seed(1)
@@ -85,7 +85,7 @@ def test_two_recordings_may_run_at_once(device: torch.device) -> None:
 @pytest.mark.parametrize("family", NETWORKS)
 def test_recorded_products_of_the_hessian(family: str, device: torch.device) -> None:
     model = network(family, device)
-    with own_stream(device):
+    with own_device_stream(device):
         hessian = hessian_of_model(model, *batch(device), 0.05)
         for _ in range(STEPS):
             vector = torch.randn(hessian.size, device=device)
@@ -102,7 +102,7 @@ def test_a_network_that_waits_for_the_gpu_runs_as_it_is(device: torch.device) ->
     def work(values: torch.Tensor) -> tuple[torch.Tensor]:
         return (values * float(values.sum()),)
 
-    with own_stream(device):
+    with own_device_stream(device):
         for number in range(STEPS):
             (found,) = recording.run(work, torch.full((2,), float(number), device=device))
             assert found.tolist() == [2.0 * number**2] * 2

@@ -12,9 +12,9 @@ import torch
 from tests.helpers.golden import ARCHS, Golden
 from vitscope.data.split import ROWS
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.networks.checkpoints.conversion import convert, load_model
+from vitscope.networks.checkpoints.conversion import convert, load_converted_model
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.running.latents import extract
+from vitscope.networks.running.latents import write_latents
 
 Array = npt.NDArray[Any]
 Maps = Sequence[Array] | Mapping[str, Array]
@@ -55,13 +55,13 @@ def golden_latents(golden: Golden, name: str, folder: Path) -> GoldenLatents:
     data = {"classes": 100, "image_size": 32, "mean": [0.5, 0.5, 0.5]}
     network = {"family": family, "arch": arch, **data}
     convert(source, network, converted, label=name, origin="golden")
-    model = load_model(converted, network)
+    model = load_converted_model(converted, network)
     blocks, _, cut_points, *_ = list_blocks(name, model, network)
     shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
     images, _ = golden.images(16)
     shards = []
     for first, last in ((0, 10), (10, 16)):
         path = folder / f"{first}.safetensors"
-        extract(model, cut_points, shapes, images[first:last].split(4), last - first, path)
+        write_latents(model, cut_points, shapes, images[first:last].split(4), last - first, path)
         shards.append((first, TensorFile(path)))
     return GoldenLatents(golden.expected[name], blocks, shapes, shards)

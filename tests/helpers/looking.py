@@ -9,7 +9,7 @@ from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.tables import find_table
 from vitscope.jobs.training import TRAINED_ON, augmentation
 from vitscope.measures import registry
-from vitscope.networks.checkpoints.conversion import load_model
+from vitscope.networks.checkpoints.conversion import load_converted_model
 from vitscope.scopes.looking import Scope, look
 from vitscope.settings.study import Study
 
@@ -54,7 +54,7 @@ class Made:
     def looked_at(self, model: str, split: str = "test", **more: Any) -> Scope:
         """Look at a model, with the images of a split and the settings of the study."""
         entry, images = self.study.models[model], self.split(model, split)
-        network = load_model(
+        network = load_converted_model(
             self.results / "checkpoints" / f"{model}.safetensors", self.study.network(model)
         )
         analysis = load_yaml(self.study.path)["analysis"]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from tests.helpers.studies import bundled
 from vitscope.image_size import ImageSize
 from vitscope.networks.building.family import find_family
-from vitscope.networks.building.networks import Network, empty_network, undrawn_network
+from vitscope.networks.building.networks import Network, empty_network, uninitialized_network
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint
@@ -36,7 +36,7 @@ def build_empty(
 
 
 # Builds a model that weights are loaded into.
-build_undrawn = partial(build_empty, build=undrawn_network)
+build_undrawn = partial(build_empty, build=uninitialized_network)
 
 
 def build_empty_mini(name: str) -> nn.Module:

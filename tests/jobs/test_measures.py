@@ -27,7 +27,7 @@ from vitscope.measures.given import OnLatents
 from vitscope.measures.hessian.measure import HESSIAN_TABLE
 from vitscope.networks.checkpoints.conversion import convert_made
 from vitscope.networks.finding.cut_points import BLOCKS
-from vitscope.networks.running.checking import check_model
+from vitscope.networks.running.checking import check_network
 from vitscope.networks.running.latents import HeldMaps
 from vitscope.package_data import ROOT
 from vitscope.settings.study import Study
@@ -345,7 +345,7 @@ def test_a_network_of_noise_is_refused(tmp_path: Path) -> None:
         assert not (tmp_path / output).exists()
     # `vitscope check` says the same of it, and not what follows from it.
     entry = study.models["mine"]
-    checked = check_model("mine", network, entry.read_at(), entry.checkpoint, "mine", ROOT)
+    checked = check_network("mine", network, entry.read_at(), entry.checkpoint, "mine", ROOT)
     assert [wrong.partition(",")[0] for wrong in checked.proofs.wrong] == [
         "two passes of the same images differ"
     ]

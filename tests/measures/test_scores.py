@@ -17,8 +17,8 @@ from tests.helpers.predictions import predictions
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
 from vitscope.measures.scores import BINS, calibration_scores, scores_by_confidence, scores_of
-from vitscope.networks.building.timm_import import declare
-from vitscope.networks.running.predictions import scores_of_images
+from vitscope.networks.building.timm_import import declare_torchvision_operators
+from vitscope.networks.running.predictions import score_predictions
 
 SCORES = (
     *("accuracy", "accuracy_90", "nll", "unconfidence_90", "iou", "iou_90", "frequency_90"),
@@ -38,7 +38,7 @@ def drawn(
 
 def predictions_of(logits: Tensor, labels: Tensor) -> pd.DataFrame:
     return pd.DataFrame(
-        {key: value.numpy() for key, value in scores_of_images(logits, labels).items()}
+        {key: value.numpy() for key, value in score_predictions(logits, labels).items()}
     )
 
 
@@ -116,7 +116,7 @@ def test_scores_of_the_authors(classes: int, seed: int, scale: float, batches: i
 
 @pytest.mark.parametrize(("classes", "scale"), [(2, 1.0), (10, 3.0)])
 def test_scores_of_torchmetrics(classes: int, scale: float) -> None:
-    declare()
+    declare_torchvision_operators()
     from torchmetrics.functional import classification as metrics
 
     # No confidence lies on the edge of a bin, which torchmetrics has in the upper one.

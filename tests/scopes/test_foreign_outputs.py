@@ -26,11 +26,11 @@ from tests.scopes.networks import (
     pixels,
 )
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.family import prepare
-from vitscope.networks.building.networks import empty_network, why_no_classifier
+from vitscope.networks.building.family import prepare_family_arch
+from vitscope.networks.building.networks import empty_network, why_built_without_classifier
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.running.checking import check_model
+from vitscope.networks.running.checking import check_network
 from vitscope.studies.loading import load_study
 
 VIT = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2, "patch_size": 8}
@@ -186,11 +186,11 @@ def test_features_are_not_taken_for_logits(kind: str) -> None:
 def test_the_head_is_the_last_module_or_the_last_of_its_list() -> None:
     model = nn.Sequential()
     model.classifier = nn.Sequential(nn.Dropout(), nn.Identity())
-    assert why_no_classifier(model) == "classifier.1 is nn.Identity"
+    assert why_built_without_classifier(model) == "classifier.1 is nn.Identity"
     model.classifier = nn.Sequential(nn.Linear(2, 2))
     model.classifier.flatten = nn.Identity()
-    assert why_no_classifier(model) is None
-    assert why_no_classifier(nn.Identity()) is None
+    assert why_built_without_classifier(model) is None
+    assert why_built_without_classifier(nn.Identity()) is None
 
 
 def test_how_many_classes_there_are_may_be_said() -> None:
@@ -205,7 +205,7 @@ def test_how_many_classes_there_are_may_be_said() -> None:
 def test_a_study_that_takes_features_for_logits_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "brought.py"
     file.write_text("from tests.scopes.test_foreign_outputs import headless\n")
-    arch = prepare("python", {"file": str(file), "make": "headless"}, tmp_path, "arch")
+    arch = prepare_family_arch("python", {"file": str(file), "make": "headless"}, tmp_path, "arch")
     asked = described(16) | {"family": "python", "arch": arch}
     said = refusal(empty_network, {**asked, "classes": CHANNELS})
     assert "no classifier (head is nn.Identity), and the study" in said
@@ -273,7 +273,7 @@ def test_detectors_end_in_a_sentence_or_are_read(kind: str, sentence: str) -> No
 def brought(folder: Path, make: str, classes: int | None = CLASSES, **more: Any) -> dict[str, Any]:
     """Return what a study says of a network that is made by a function of NET."""
     (folder / "brought.py").write_text(NET)
-    arch = prepare("python", {"file": "brought.py", "make": make}, folder, "arch")
+    arch = prepare_family_arch("python", {"file": "brought.py", "make": make}, folder, "arch")
     data = described(16) | {"std": [0.25] * 3, "classes": classes}
     return {"family": "python", "arch": arch} | data | more
 
@@ -292,7 +292,7 @@ def brought(folder: Path, make: str, classes: int | None = CLASSES, **more: Any)
 def test_in_a_study_they_are_right(tmp_path: Path, make: str, more: dict[str, Any]) -> None:
     try:
         network = brought(tmp_path, make, **more)
-        checked = check_model("net", network, {}, {"made": True}, Path("own.yaml"), Path())
+        checked = check_network("net", network, {}, {"made": True}, Path("own.yaml"), Path())
     finally:
         torch.compiler.set_stance("default")
     assert checked.proofs.wrong == []

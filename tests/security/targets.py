@@ -300,7 +300,7 @@ TARGETS: dict[str, Target] = {
     ),
     "CIFAR pickle": Target("batch", lambda: [_batch()], _read_cifar_batch),
     "CIFAR-C archive": Target(
-        "a.tar", _official, lambda path: corrupted._map_member(path, "fog.npy").sum()
+        "a.tar", _official, lambda path: corrupted._map_corrupted_member(path, "fog.npy").sum()
     ),
     "npz": Target("a.npz", _npz, bombs.source("npz"), lambda: _written(bombs.lying_npz)),
     "parquet": Target(

@@ -9,7 +9,7 @@ from tests.security.test_settings import STUDY, refusal_of_study
 from vitscope.data.archives import find_official
 from vitscope.data.sources import cifar10
 from vitscope.jobs.provenance import run_record
-from vitscope.networks.checkpoints.weight_sources import describe_source, download
+from vitscope.networks.checkpoints.weight_sources import describe_source, download_checkpoint
 from vitscope.web import redact
 
 SECRET = "hunter2-0123456789abcdef"
@@ -42,7 +42,7 @@ def test_a_download_with_a_token_leaves_no_trace_of_it(site: Site, tmp_path: Pat
     said: list[str] = []
     lock, target = tmp_path / "own.lock.yaml", tmp_path / "a.checkpoint"
     for _ in range(2):
-        download(entry, target, lock, label="ViT", say=said.append)
+        download_checkpoint(entry, target, lock, label="ViT", say=said.append)
     assert target.read_bytes() == b"\0weights"
     assert "a.pth?X-Signature=~" in lock.read_text()
     texts = [*said, lock.read_text(), describe_source(entry)]
@@ -56,7 +56,7 @@ def test_a_failed_download_does_not_tell_its_token(site: Site, tmp_path: Path, c
     said: list[str] = []
     options = {"label": "ViT", "attempts": 2, "pause": 0.0, "say": said.append}
     entry = {"url": f"{site.root}/a.pth{QUERY}"}
-    sentence = refusal(download, entry, tmp_path / "a", tmp_path / "lock", **options)
+    sentence = refusal(download_checkpoint, entry, tmp_path / "a", tmp_path / "lock", **options)
     assert not [text for text in [*said, sentence] if SECRET in text]
     entry = {"url": f"{site.root}/a{QUERY}"}
     assert SECRET not in refusal(find_official, cifar10.SOURCE["archive"], entry, "data")

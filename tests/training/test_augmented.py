@@ -13,7 +13,7 @@ from tests.training.recipes import PLAIN
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
-from vitscope.training.batches import Augmented, augment_images
+from vitscope.training.batches import Augmented, write_augmented_batches
 from vitscope.training.recipe import training_rows
 
 IMAGES = 120
@@ -37,7 +37,7 @@ def drawn(
     clean: bool = False,
 ) -> Augmented:
     path = folder / f"{len(list(folder.iterdir()))}"
-    augment_images(split, recipe, images, seed, path, mean=MEAN, std=STD, clean=clean)
+    write_augmented_batches(split, recipe, images, seed, path, mean=MEAN, std=STD, clean=clean)
     return Augmented(path)
 
 
@@ -68,7 +68,7 @@ def test_images_are_as_many_as_asked_for_and_targets_are_probabilities(
 def test_the_seed_fixes_the_bytes_whatever_was_drawn_before(split: Split, tmp_path: Path) -> None:
     for name, seed in (("one", 3), ("two", 3), ("other", 4)):
         torch.rand(7)
-        augment_images(split, RECIPE, 60, seed, tmp_path / name, mean=MEAN, std=STD)
+        write_augmented_batches(split, RECIPE, 60, seed, tmp_path / name, mean=MEAN, std=STD)
     one, two, other = ((tmp_path / name).read_bytes() for name in ("one", "two", "other"))
     assert one == two
     assert one != other

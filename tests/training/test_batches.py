@@ -20,7 +20,7 @@ from vitscope.training.augmentation import (
     mixing,
     shift_and_flip,
 )
-from vitscope.training.batches import Batches, seeded, workers_for
+from vitscope.training.batches import Batches, seeded, workers_for_batches
 
 IMAGES = 200
 
@@ -250,7 +250,7 @@ def test_a_process_augments_where_the_network_leaves_it_a_core() -> None:
         workers = []
         for threads in (cores, cores - 1):
             torch.set_num_threads(max(1, threads))
-            workers.append(workers_for(torch.device("cpu")))
+            workers.append(workers_for_batches(torch.device("cpu")))
     finally:
         torch.set_num_threads(before)
     assert workers == [0, int(cores > 1)]
@@ -266,4 +266,4 @@ def test_jobs_for_a_gpu_share_cores_by_their_threads(
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(cores)))
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    assert workers_for(torch.device("cuda")) == workers
+    assert workers_for_batches(torch.device("cuda")) == workers

@@ -17,10 +17,10 @@ from tests.training.recipes import MEAN, PLAIN, RECIPE, STD, Splits
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.networks.building.family import find_family
-from vitscope.networks.checkpoints.conversion import load_model
+from vitscope.networks.checkpoints.conversion import load_converted_model
 from vitscope.training.batches import seeded
-from vitscope.training.loop import EVENTS, Events, evaluate, train
-from vitscope.training.steps import learning_rate
+from vitscope.training.loop import EVENTS, TrainingEvents, evaluate_in_training, train
+from vitscope.training.steps import learning_rate_of_step
 
 NETWORK: dict[str, Any] = {
     "family": "resnet",
@@ -53,8 +53,8 @@ def test_a_model_learns_and_its_snapshots_are_checkpoints(splits: Splits, tmp_pa
     accuracies = {}
     for name in ("init", "warmup", "end"):
         path = tmp_path / f"{name}.safetensors"
-        model = load_model(path, NETWORK)
-        accuracies[name] = evaluate(model, splits[1], MEAN, STD, True)["test_accuracy"]
+        model = load_converted_model(path, NETWORK)
+        accuracies[name] = evaluate_in_training(model, splits[1], MEAN, STD, True)["test_accuracy"]
         facts = TensorFile(path).metadata
         assert facts["snapshot"] == name
         assert json.loads(facts["recipe"]) == RECIPE
@@ -82,7 +82,7 @@ SNAPSHOTS = ("init", "warmup", "end")
 def flat(path: Path) -> np.ndarray:
     """Return the parameters of a snapshot, in the order of the model, without buffers."""
     file = TensorFile(path)
-    names = [name for name, _ in load_model(path, NETWORK).named_parameters()]
+    names = [name for name, _ in load_converted_model(path, NETWORK).named_parameters()]
     return np.concatenate([file.array(name).ravel() for name in names]).astype(np.float64)
 
 
@@ -105,11 +105,11 @@ def test_the_learning_rate_is_a_line_and_a_half_cosine() -> None:
         optimizer, 7 * steps, eta_min=recipe["final_learning_rate"]
     )
     for step in range(7 * steps + 1):
-        rate = learning_rate(recipe, 3 + step / steps)
+        rate = learning_rate_of_step(recipe, 3 + step / steps)
         assert rate == pytest.approx(scheduler.get_last_lr()[0], rel=1e-9)
         optimizer.step()
         scheduler.step()
-    line = [learning_rate(recipe, step / steps) for step in range(3 * steps + 1)]
+    line = [learning_rate_of_step(recipe, step / steps) for step in range(3 * steps + 1)]
     np.testing.assert_allclose(line, np.linspace(0, recipe["learning_rate"], 3 * steps + 1))
 
 
@@ -187,7 +187,7 @@ def read_events(folder: Path, name: str) -> list[tuple[int, float]]:
 
 
 def write_events(folder: Path, done: int, losses: dict[int, float]) -> None:
-    with Events(folder, done) as events:
+    with TrainingEvents(folder, done) as events:
         for epoch, loss in losses.items():
             events.write({"epoch": epoch, "loss": loss})
 

@@ -9,7 +9,7 @@ from tests.helpers.recording import record_here
 from tests.training.recipes import RECIPE
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.running.device import WARM_UP
-from vitscope.training.steps import Steps, moved_uphill, optimizer_of, take_step
+from vitscope.training.steps import Steps, optimizer_for_steps, stepped_uphill, take_step
 
 PLAIN = RECIPE | {"bfloat16": False}
 
@@ -26,7 +26,7 @@ def batch(seed: int) -> tuple[Tensor, Tensor]:
 
 def test_a_step_is_that_of_adamw_with_the_gradient_clipped() -> None:
     ours, theirs = network(), network()
-    steps = Steps(ours, optimizer_of(ours, PLAIN), PLAIN)
+    steps = Steps(ours, optimizer_for_steps(ours, PLAIN), PLAIN)
     decayed = [p for p in theirs.parameters() if p.ndim > 1]
     others = [p for p in theirs.parameters() if p.ndim == 1]
     groups = [{"params": others, "weight_decay": 0.0}, {"params": decayed, "weight_decay": 0.05}]
@@ -52,7 +52,7 @@ def test_a_step_is_that_of_adamw_with_the_gradient_clipped() -> None:
 def test_recorded_steps_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     def trained() -> tuple[list[float], nn.Module]:
         model, losses = network(), []
-        steps = Steps(model, optimizer_of(model, PLAIN), PLAIN)
+        steps = Steps(model, optimizer_for_steps(model, PLAIN), PLAIN)
         for number in range(WARM_UP + 3):
             losses.append(float(steps.take(*batch(number), 0.01)[0]))
         return losses, model
@@ -71,7 +71,7 @@ def test_what_decays_is_what_timm_decays() -> None:
     for name in ("test_vit", "test_convnext", "test_resnet"):
         model = import_timm().create_model(name)
         expected = grouped(model, 0.05)
-        ours = optimizer_of(model, RECIPE).param_groups
+        ours = optimizer_for_steps(model, RECIPE).param_groups
         assert [group["weight_decay"] for group in ours] == [0.0, 0.05]
         for mine, its in zip(ours, expected, strict=True):
             assert [*map(id, mine["params"])] == [*map(id, its["params"])]
@@ -100,7 +100,7 @@ def test_a_bowl_is_climbed_along_its_gradient() -> None:
         return torch.cat([each.grad for each in model])
 
     here = differentiate()
-    with moved_uphill(model, RADIUS):
+    with stepped_uphill(model, RADIUS):
         there = differentiate()
     length = (curvature * before).norm()
     torch.testing.assert_close(here, curvature * before, rtol=1e-6, atol=0)
@@ -119,7 +119,7 @@ def differentiated(
 
 def test_a_step_is_that_of_a_second_implementation() -> None:
     ours, theirs = normalizing_network(), normalizing_network()
-    steps = Steps(ours, optimizer_of(ours, SAM), SAM)
+    steps = Steps(ours, optimizer_for_steps(ours, SAM), SAM)
     weights = {name: each.detach().clone() for name, each in theirs.named_parameters()}
     groups = [
         {"params": [each], "weight_decay": 0.05 if each.ndim > 1 else 0.0}
@@ -145,7 +145,7 @@ def test_a_step_is_that_of_a_second_implementation() -> None:
 def test_statistics_are_those_of_the_first_pass() -> None:
     model, (images, targets) = normalizing_network(), batch(0)
     maps = model[0](images).detach()
-    take_step(model, optimizer_of(model, SAM), images, targets, SAM)
+    take_step(model, optimizer_for_steps(model, SAM), images, targets, SAM)
     norm = model[1]
     assert norm.track_running_stats
     assert int(norm.num_batches_tracked) == 1
@@ -161,10 +161,10 @@ def test_in_half_precision_weights_are_moved_in_full() -> None:
     for radius in (None, 1e-4):
         model = normalizing_network()
         recipe = SAM | {"bfloat16": True, "sam": radius}
-        take_step(model, optimizer_of(model, recipe), images, targets, recipe)
+        take_step(model, optimizer_for_steps(model, recipe), images, targets, recipe)
         found.append(torch.cat([each.grad.flatten() for each in model.parameters()]))
         assert found[-1].dtype == torch.float32
-    with moved_uphill(model, 1e-4):
+    with stepped_uphill(model, 1e-4):
         moved = torch.cat([each.detach().flatten() for each in model.parameters()])
     kept = torch.cat([each.detach().flatten() for each in model.parameters()])
     assert float((moved - kept).norm()) == pytest.approx(1e-4, rel=1e-2)

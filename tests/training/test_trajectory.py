@@ -9,7 +9,7 @@ from vitscope.training import trajectory
 
 
 def polar(moments: list[np.ndarray]) -> pd.DataFrame:
-    return trajectory.polar_coordinates(len(moments), [moments])
+    return trajectory.polar_trajectory(len(moments), [moments])
 
 
 @given(

@@ -118,11 +118,11 @@ def score_network(
     """Return the result of a step on all images; name `where` if its weights do not fit."""
     import safetensors.torch
 
-    from vitscope.networks.building.networks import fill, undrawn_network
+    from vitscope.networks.building.networks import fill, uninitialized_network
     from vitscope.networks.checkpoints.translation import find_misfits
     from vitscope.networks.running.predictions import predict
 
-    model = undrawn_network(network)
+    model = uninitialized_network(network)
     TensorFile(weights).verify()
     found = safetensors.torch.load_file(weights)
     if any(find_misfits(found, model.state_dict())):

@@ -107,19 +107,19 @@ def _check_cut_points(study: "Study", name: str, trainings: Path) -> tuple[str, 
     `trainings` is the folder in which the workflow trains the models of the study.
     """
     from vitscope.networks.building import own_code
-    from vitscope.networks.running.checking import check_model
+    from vitscope.networks.running.checking import check_network
 
     entry = study.models[name]
     try:
         seed = _training_seed(study, name, trainings)
-        checked = check_model(
+        checked = check_network(
             name, study.network(name), entry.read_at(), entry.checkpoint, study.path, ROOT, seed
         )
     except VitscopeError as error:
         # Remove the name of the model, with which the printed line begins anyway.
         return "wrong", re.sub(rf"^(models\.)?{re.escape(name)}: ", "", str(error))
     except Exception as error:
-        if sentence := own_code.explain_failure(error):
+        if sentence := own_code.explain_network_code_failure(error):
             return "wrong", sentence
         raise
     rows = checked.rows()

@@ -3,7 +3,6 @@
 import json
 import tarfile
 from collections.abc import Iterator, Sequence
-from math import prod
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from vitscope.corruptions import SEVERITIES
 from vitscope.corruptions.corrupting import corrupt
 from vitscope.data.split import Split, choose_rows, normalize
 from vitscope.errors import VitscopeError
-from vitscope.files.arrays import Array, read_npy_header
+from vitscope.files.arrays import Array, format_shape, map_array
 from vitscope.files.tensors import TensorFile, TensorWriter
 
 if TYPE_CHECKING:
@@ -73,13 +72,15 @@ class OfficialImages:
             raise VitscopeError(
                 f"data.{split.metadata['dataset']}.corrupted: the images of {path.name} have 32x32 "
                 f"pixels, as they came, and those of the data set have "
-                f"{_format_shape(split.shape[1:])}{resized}: leave `corrupted` out, and vitscope "
+                f"{format_shape(split.shape[1:])}{resized}: leave `corrupted` out, and vitscope "
                 f"corrupts them itself."
             )
-        self._pixels, labels = (_map_member(path, f"{name}.npy") for name in (corruption, "labels"))
+        self._pixels, labels = (
+            _map_corrupted_member(path, f"{name}.npy") for name in (corruption, "labels")
+        )
         self._count = len(self._pixels) // len(SEVERITIES)
         self._check_arrays(corruption, labels)
-        self._check_labels(labels, split, rows)
+        self._check_corrupted_labels(labels, split, rows)
 
     def images(self, rows: Integers, severity: int) -> Pixels:
         theirs = self._index[rows] + self._count * (severity - 1)
@@ -89,16 +90,16 @@ class OfficialImages:
         shape, expected = self._pixels.shape, (self._count * len(SEVERITIES), *SHAPE)
         if self._pixels.dtype != np.uint8 or shape != expected or not self._count:
             raise self._archive_error(
-                f"{corruption}.npy holds {self._pixels.dtype} of {_format_shape(shape)} and not "
-                f"uint8 of {_format_shape(SHAPE)} for every image at five severities"
+                f"{corruption}.npy holds {self._pixels.dtype} of {format_shape(shape)} and not "
+                f"uint8 of {format_shape(SHAPE)} for every image at five severities"
             )
         if labels.dtype.kind not in "iu" or labels.shape != shape[:1]:
             raise self._archive_error(
-                f"labels.npy holds {labels.dtype} of {_format_shape(labels.shape)} and not a whole "
+                f"labels.npy holds {labels.dtype} of {format_shape(labels.shape)} and not a whole "
                 f"number for each of the {shape[0]} images of {corruption}.npy"
             )
 
-    def _check_labels(self, labels: Array, split: Split, rows: Integers) -> None:
+    def _check_corrupted_labels(self, labels: Array, split: Split, rows: Integers) -> None:
         index = self._index[rows]
         if index.max() >= self._count:
             raise VitscopeError(
@@ -119,20 +120,16 @@ class OfficialImages:
         return VitscopeError(f"{self._path}: {found}: get the official archive again.")
 
 
-def _format_shape(shape: Sequence[int]) -> str:
-    return "x".join(map(str, shape)) or "one number"
-
-
-def _map_member(path: Path, name: str) -> Array:
+def _map_corrupted_member(path: Path, name: str) -> Array:
     try:
         if path.is_dir():
             file = path / name
-            return _map_array(file, 0, file.stat().st_size)
+            return map_array(file, 0, file.stat().st_size)
         with tarfile.open(path, "r:") as tar:
             found = [entry for entry in tar if PurePosixPath(entry.name).name == name]
         plain = [entry for entry in found if entry.isreg() and not entry.issparse()]
         if plain:
-            return _map_array(path, plain[0].offset_data, plain[0].size)
+            return map_array(path, plain[0].offset_data, plain[0].size)
     except FileNotFoundError:
         pass
     except tarfile.TarError as error:
@@ -147,22 +144,6 @@ def _map_member(path: Path, name: str) -> Array:
             f"{path}: {name} is damaged ({error}): get the official archive again."
         ) from error
     raise VitscopeError(f"{path} has no {name}: give the official archive, or its folder.")
-
-
-def _map_array(file: Path, start: int, size: int) -> Array:
-    """Map an array in NumPy's format that begins at byte `start` of a file; unpickle nothing."""
-    with file.open("rb") as stream:
-        stream.seek(start)
-        shape, by_column, dtype = read_npy_header(stream)
-        offset = stream.tell()
-        end = stream.seek(0, 2)
-    if dtype.hasobject or by_column:
-        raise ValueError(f"an array of {dtype}, by {'column' if by_column else 'row'}")
-    needed = prod(shape) * dtype.itemsize
-    found = min(start + size, end) - offset
-    if needed != found or not needed:
-        raise ValueError(f"{found} bytes for {_format_shape(shape)} of {dtype}")
-    return np.memmap(file, dtype, "r", offset, shape)
 
 
 def build_corrupted(

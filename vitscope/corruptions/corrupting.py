@@ -28,9 +28,9 @@ Draws = Iterable[np.random.Generator]
 LIGHTNESS = np.array([0.299, 0.587, 0.114], np.float32)[:, None, None]
 # The sides of images, in pixels, for which parameters are published.
 SMALL, LARGE = 32, 224
-# The most images to corrupt at once: enough to share the overhead of each step.
+# The maximum number of images to corrupt at once: enough to share the overhead of each step.
 AT_ONCE = 256
-# The most values to corrupt at once, to limit memory.
+# The maximum number of values to corrupt at once, to limit memory.
 VALUES_AT_ONCE = 10_000_000
 
 
@@ -107,11 +107,11 @@ def glass_blur(images: Images, draws: Draws, deviation: float, reach: int, round
     """Blur, swap every pixel with one nearby, and blur again."""
     smooth = gaussian_matrix(deviation, "nearest", truncate=4.0)
     blurred = np.rint(255 * map_both_axes(smooth, images)).astype(np.uint8)
-    shuffled = swap_pixels(blurred, draws, reach, rounds)
+    shuffled = swap_pixels_behind_glass(blurred, draws, reach, rounds)
     return map_both_axes(smooth, shuffled.astype(np.float32) / 255)
 
 
-def swap_pixels(images: Maps, draws: Draws, reach: int, rounds: int) -> Maps:
+def swap_pixels_behind_glass(images: Maps, draws: Draws, reach: int, rounds: int) -> Maps:
     """Swap every pixel, from the last to the first, with one that is up to `reach` away."""
     count, channels, height, width = images.shape
     inside = product(range(height - reach, reach, -1), range(width - reach, reach, -1))
@@ -139,7 +139,7 @@ def motion_blur(images: Images, draws: Draws, radius: int, deviation: float) -> 
 
 
 def motion_kernel(angle: float, radius: int, deviation: float) -> tuple[Maps, Maps]:
-    """Return the steps (down, right) of a motion, and their weights: one half of a Gaussian."""
+    """Return the offsets (down, right) along a motion, and their weights: half of a Gaussian."""
     step = np.arange(2 * radius + 1)
     weights = np.exp(-np.square(step / deviation) / 2)
     direction = np.array([np.sin(np.radians(angle)), np.cos(np.radians(angle))])
@@ -161,7 +161,7 @@ def smear(images: Images, angles: Maps, radius: int, deviation: float) -> Images
 
 
 @lru_cache(maxsize=256)
-def zoom_matrix(factor: float, length: int) -> Maps:
+def zoom_blur_matrix(factor: float, length: int) -> Maps:
     """Return the matrix that enlarges the middle of a line by a factor, by linear interpolation."""
     kept = int(np.ceil(length / factor))
     first = (length - kept) // 2
@@ -176,7 +176,7 @@ def zoom_blur(images: Images, draws: Draws, largest: float, step: float) -> Imag
     factors = np.arange(1, largest + step / 2, step).tolist()
     total = images.copy()
     for factor in factors:
-        total += map_both_axes(partial(zoom_matrix, factor), images)
+        total += map_both_axes(partial(zoom_blur_matrix, factor), images)
     return total / np.float32(len(factors) + 1)
 
 
@@ -197,7 +197,7 @@ def elastic_transform(
     grid = np.indices((height, width), np.float64)
     distorted = np.empty_like(images)
     for source, target, moved, field in zip(images, distorted, corners, fields, strict=True):
-        sheared = _interpolate(source, _shear_positions(grid, moved), "mirror")
+        sheared = _interpolate(source, _elastic_shear_positions(grid, moved), "mirror")
         target[:] = _interpolate(sheared, grid + field, "reflect")
     return distorted
 
@@ -209,8 +209,8 @@ def displacement_fields(
     return amplitude * map_both_axes(gaussian_matrix(smoothing, "reflect", truncate=3.0), noise)
 
 
-def _shear_positions(grid: Maps, moved: Maps) -> Maps:
-    """Return where each pixel comes from if the corners of a triangle are moved."""
+def _elastic_shear_positions(grid: Maps, moved: Maps) -> Maps:
+    """Return the source position of each pixel if a triangle's corners are moved by `moved`."""
     size = np.array(grid.shape[1:])
     centre, reach = size // 2, size.min() // 3
     corners = centre + reach * np.array([[1, 1], [-1, 1], [-1, -1]])
@@ -274,7 +274,7 @@ def snow(
     """Whiten the image and let flakes fall in two directions."""
     draws = list(draws)
     noise = draw_each(lambda draw: draw.normal(mean, deviation, (1, *images.shape[-2:])), draws)
-    flakes = map_both_axes(partial(zoom_matrix, zoom), noise.astype(np.float32))
+    flakes = map_both_axes(partial(zoom_blur_matrix, zoom), noise.astype(np.float32))
     flakes = np.where(flakes < threshold, 0, flakes).clip(0, 1)
     angles = draw_each(lambda draw: np.asarray(draw.uniform(-135, -45)), draws)
     flakes = smear(flakes, angles, radius, blur)
@@ -325,7 +325,7 @@ def plasma_clouds(draws: Draws, side: int, decay: float) -> Maps:
 
 
 def brightness(images: Images, draws: Draws, added: float) -> Images:
-    """Raise the value (of hue, saturation and value) of every pixel."""
+    """Raise the value (V of HSV) of every pixel."""
     value = images.max(axis=1, keepdims=True)
     raised = np.minimum(value + np.float32(added), 1)
     # Black has no hue: it turns gray.
@@ -345,8 +345,8 @@ FUNCTIONS: dict[str, Callable[..., Images]] = {
 }
 
 
-def parameters_for_side(corruption: str, severity: int, side: int) -> dict[str, float]:
-    """Interpolate the published parameters for images of a side, linearly in its logarithm."""
+def corruption_parameters(corruption: str, severity: int, side: int) -> dict[str, float]:
+    """Interpolate the published parameters, linearly in the logarithm of the images' side."""
     share = min(max(log(side / SMALL) / log(LARGE / SMALL), 0), 1)
     found: dict[str, float] = {}
     for name, values in _load_parameters()[corruption].items():
@@ -369,7 +369,7 @@ def corrupt(
     rows: Sequence[int] | npt.NDArray[np.int64],
     seed: int = 0,
 ) -> npt.NDArray[np.uint8]:
-    """Corrupt 8-bit images, (N, C, H, W); the noise of each depends only on its row and `seed`."""
+    """Corrupt 8-bit images (N, C, H, W); an image's row and `seed` determine its noise."""
     if corruption not in CORRUPTIONS:
         raise VitscopeError(
             f"There is no corruption '{corruption}', only {', '.join(CORRUPTIONS)}."
@@ -381,7 +381,7 @@ def corrupt(
         raise ValueError(
             f"images are {images.dtype}{images.shape}, expected uint8 (N, 3, H, W) or (N, 1, H, W)"
         )
-    chosen = parameters_for_side(corruption, severity, min(images.shape[2:]))
+    chosen = corruption_parameters(corruption, severity, min(images.shape[2:]))
     corrupted, name = np.empty_like(images), crc32(corruption.encode())
     step = min(AT_ONCE, max(1, VALUES_AT_ONCE // images[0].size)) if len(images) else 1
     for first in range(0, len(images), step):

@@ -23,7 +23,7 @@ COLOUR = np.array([0.92, 0.97, 1.0], np.float32)[:, None, None]
 
 def crop_frost(draw: np.random.Generator, height: int, width: int) -> Array:
     """Return a random crop of a random pane, (3, height, width), from 0 to 1."""
-    pane = grow_panes(max(height, width))[draw.integers(PANES)]
+    pane = grow_frost_panes(max(height, width))[draw.integers(PANES)]
     top, left = draw.integers(len(pane) - height), draw.integers(len(pane) - width)
     cut = pane[top : top + height, left : left + width]
     coloured: Array = COLOUR * (cut[:, ::-1] if draw.random() < 0.5 else cut)
@@ -31,7 +31,7 @@ def crop_frost(draw: np.random.Generator, height: int, width: int) -> Array:
 
 
 @lru_cache(maxsize=2)
-def grow_panes(side: int) -> Array:
+def grow_frost_panes(side: int) -> Array:
     size, smoothly = (SIDES * side, SIDES * side), Image.Resampling.BILINEAR
     grown = []
     for draw in map(np.random.default_rng, range(PANES)):
@@ -55,7 +55,7 @@ def _grow_feathers(draw: np.random.Generator, count: int, distance: float) -> Ar
     sine, cosine = np.sin(turn)[feather], np.cos(turn)[feather]
     light = draw.uniform(0.4, 1, count).astype(np.float32)[feather]
     down, right = (np.indices(free.shape, np.int32) - nearest).astype(np.float32)
-    # Measure in distances between barbs, and bend each feather slightly.
+    # Use the distance between barbs as the unit of length, and bend each feather slightly.
     bend = np.float32(0.2) * _smooth_noise(draw, 20)
     along = (right * cosine + down * sine) / distance + bend
     aside = np.abs((down * cosine - right * sine) / distance + bend)

@@ -1,9 +1,10 @@
-"""The type of arrays, the header of .npy files, and the export of arrays for other programs."""
+"""The type of arrays, arrays in .npy format, and the export of arrays for other programs."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from math import prod
 from pathlib import Path
 from typing import IO, Any
 from zipfile import ZipFile, ZipInfo
@@ -23,6 +24,26 @@ def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[An
     version = npy.read_magic(file)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     return read(file)
+
+
+def format_shape(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "one number"
+
+
+def map_array(file: Path, start: int, size: int) -> Array:
+    """Memory-map an array in NumPy's format, from byte `start` of a file; unpickle nothing."""
+    with file.open("rb") as stream:
+        stream.seek(start)
+        shape, by_column, dtype = read_npy_header(stream)
+        offset = stream.tell()
+        end = stream.seek(0, 2)
+    if dtype.hasobject or by_column:
+        raise ValueError(f"an array of {dtype}, by {'column' if by_column else 'row'}")
+    needed = prod(shape) * dtype.itemsize
+    found = min(start + size, end) - offset
+    if needed != found or not needed:
+        raise ValueError(f"{found} bytes for {format_shape(shape)} of {dtype}")
+    return np.memmap(file, dtype, "r", offset, shape)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.jobs.reporting import introduce_study, tables_in, values_of_introduction
 from vitscope.jobs.tables import columns_of, read_all
 from vitscope.measures import registry
-from vitscope.networks.building.family import complete_arch
+from vitscope.networks.building.family import complete_family_arch
 from vitscope.networks.finding.cut_points import BLOCKS
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def traits_of(study: Study, model: str) -> Values:
     """Return the traits that tell a model from others, with the family's defaults in `arch`."""
     entry, said = study.models[model], study.traits_of(model)
     others = {key: value for key, value in said.items() if not key.startswith("arch.")}
-    arch = complete_arch(entry.family, entry.arch)
+    arch = complete_family_arch(entry.family, entry.arch)
     return others | {f"arch.{key}": value for key, value in arch.items()}
 
 

@@ -57,13 +57,13 @@ def extract_latents(inputs: Files, outputs: Files, values: Values, resources: Re
     """Write the feature maps at all cut points, from one pass of the shard's images."""
     from vitscope.data.split import ROWS, shard_rows
     from vitscope.jobs.opening import open_images, open_running, origin_of
-    from vitscope.networks.running.latents import extract, shapes_of
+    from vitscope.networks.running.latents import shapes_of, write_latents
 
     network, device = open_running(inputs, values, resources, first=not values["shard"])
     images, settings = open_images(inputs["images"]), values["network"]
     rows = shard_rows(len(images), values["shard"], **values["selection"])
     origin = {"data_sha256": images.digest, ROWS: json.dumps(rows)}
-    extract(
+    write_latents(
         network,
         read_cut_points(inputs["blocks"]),
         [*shapes_of(inputs["blocks"]).values()],

@@ -159,7 +159,7 @@ def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resou
 
     from vitscope.data.split import shard_rows
     from vitscope.jobs.opening import open_images, open_running, origin_of
-    from vitscope.networks.running.latents import hold_shard
+    from vitscope.networks.running.latents import hold_latents_of_shard
 
     images, measures = open_images(inputs["images"]), values["measures"]
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in measures}
@@ -172,7 +172,7 @@ def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resou
 
     shard = values["pass"]
     network, device = open_running(inputs, values, resources, first=not shard["shard"])
-    hold_shard(
+    hold_latents_of_shard(
         network,
         inputs["blocks"],
         images,

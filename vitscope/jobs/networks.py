@@ -36,10 +36,10 @@ def _address_of_checkpoint(study: Study, names: Names) -> Values:
 
 def fetch_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Download the checkpoint and record its hash in the study's lock file."""
-    from vitscope.networks.checkpoints.weight_sources import download
+    from vitscope.networks.checkpoints.weight_sources import download_checkpoint
 
     file, lock = Path(outputs["checkpoint"]), Path(resources.lock)
-    download(values["checkpoint"], file, lock, label=resources.label, say=resources.say)
+    download_checkpoint(values["checkpoint"], file, lock, label=resources.label, say=resources.say)
 
 
 FETCH_CHECKPOINT = Job(run=fetch_checkpoint, values=_address_of_checkpoint)

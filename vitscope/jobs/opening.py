@@ -19,7 +19,7 @@ from vitscope.files.whole import sha256_of
 from vitscope.jobs.job import Files, Resources, Values
 from vitscope.measures import given
 from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
-from vitscope.networks.running.prediction_table import PREDICTIONS, read_labelled
+from vitscope.networks.running.prediction_table import PREDICTIONS, read_labelled_predictions
 from vitscope.settings.snapshots import END
 from vitscope.training.history import HISTORY
 
@@ -42,15 +42,15 @@ def open_network(
     if not isinstance(checkpoint, str):
         in_memory: nn.Module = checkpoint
         return in_memory
-    from vitscope.networks.building.networks import count_images
-    from vitscope.networks.checkpoints.conversion import load_model
-    from vitscope.networks.running.predictions import refuse_unrepeatable
+    from vitscope.networks.building.networks import count_images_into_network
+    from vitscope.networks.checkpoints.conversion import load_converted_model
+    from vitscope.networks.running.predictions import refuse_unrepeatable_predictions
 
-    opened = load_model(Path(checkpoint), network)
+    opened = load_converted_model(Path(checkpoint), network)
     if proved_on:
-        refuse_unrepeatable(opened, network, proved_on)
+        refuse_unrepeatable_predictions(opened, network, proved_on)
     if counted:
-        count_images(opened, counted)
+        count_images_into_network(opened, counted)
     return opened
 
 
@@ -102,7 +102,11 @@ def open_predictions(inputs: Files, values: Values, resources: Resources) -> Ope
     origin = read_metadata(predictions)
     check_file_model(predictions, origin.get(OF), values["model"])
     by_label = values["by_label"]
-    found = read_labelled(predictions, images) if by_label else PREDICTIONS.read(predictions)
+    found = (
+        read_labelled_predictions(predictions, images)
+        if by_label
+        else PREDICTIONS.read(predictions)
+    )
     return Opened(given.OnPredictions(values["model"], found, images), origin)
 
 
@@ -125,7 +129,7 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
         settings=values["network"],
         batch_size=values["images_at_once"],
         blocks=BLOCKS.read(blocks),
-        predictions=read_labelled(predictions, images) if predictions else None,
+        predictions=read_labelled_predictions(predictions, images) if predictions else None,
         corrupted=[*map(CorruptedImages, corrupted)],
         alike=Augmented(alike) if alike else None,
     )

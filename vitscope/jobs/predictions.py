@@ -41,7 +41,7 @@ def _passes_of_split(asked: Request) -> Work | None:
 def classify_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.data.split import labels_of, rows_to_classify
     from vitscope.jobs.opening import open_images, open_running, origin_of
-    from vitscope.networks.running.predictions import predict, warn_about_labels
+    from vitscope.networks.running.predictions import predict, warn_about_predictions
 
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])
     settings = values["network"]
@@ -52,7 +52,7 @@ def classify_images(inputs: Files, outputs: Files, values: Values, resources: Re
     predictions = predict(network, batches, labels, device, images.outputs)
     # Do not warn if labels are unknown or not the truth: predictions may rightly differ.
     are_truth = values["labels_are_truth"] and (labels >= 0).all()
-    warnings = warn_about_labels(values["model"], images, predictions) if are_truth else []
+    warnings = warn_about_predictions(values["model"], images, predictions) if are_truth else []
     origin = {"data_sha256": images.digest, **origin_of(checkpoint), **warning_metadata(warnings)}
     names = [images.classes[number] for number in predictions["prediction"]]
     found = predictions.assign(image=rows, class_name=names)

@@ -59,7 +59,7 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
     # Read this before importing torch, which sets it to a default.
     own_cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     from vitscope.jobs.opening import open_device, open_images
-    from vitscope.networks.building.family import build_network
+    from vitscope.networks.building.family import build_family_network
     from vitscope.training.batches import seeded
     from vitscope.training.loop import train
 
@@ -67,7 +67,7 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
     recipe, place = values["recipe"], Path(outputs["end"]).parent
     Path(outputs["epochs"]).mkdir(exist_ok=True)
     with seeded(recipe["seed"]):
-        model = build_network(network)
+        model = build_family_network(network)
     train(
         model.to(open_device(values["device"])),
         open_images(inputs["train"]),
@@ -196,10 +196,10 @@ def _seconds_to_augment(request: Request) -> float:
 
 def write_augmented(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.jobs.opening import open_images
-    from vitscope.training.batches import augment_images
+    from vitscope.training.batches import write_augmented_batches
 
     given = {key: values[key] for key in ("recipe", "mean", "std")} | values["drawing"]
-    augment_images(open_images(inputs["images"]), path=outputs["images"], **given)
+    write_augmented_batches(open_images(inputs["images"]), path=outputs["images"], **given)
 
 
 AUGMENT_IMAGES = Job(

@@ -13,7 +13,7 @@ from vitscope.data.split import shard_rows
 from vitscope.files.arrays import Array
 from vitscope.files.images import as_picture
 from vitscope.measures.given import OnModel
-from vitscope.networks.running.predictions import decide_among
+from vitscope.networks.running.predictions import predict_among
 
 
 class Shown(NamedTuple):
@@ -54,7 +54,7 @@ def name_shown_class(given: OnModel, returned: Any, of_class: int | None = None)
     """
     if given.settings["classes"] is None:
         return {"class_name": None, "confidence": None}
-    logits = decide_among(returned[:1], given.images.outputs)
+    logits = predict_among(returned[:1], given.images.outputs)
     probability = logits[0].double().softmax(0)
     number = int(probability.argmax()) if of_class is None else of_class
     names = given.images.classes

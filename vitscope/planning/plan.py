@@ -45,13 +45,13 @@ def time_pass(study: Study, model: str) -> float:
     """Time one image through a network with random weights, on one core or an allowed GPU."""
     import torch
 
-    from vitscope.networks.building.family import build_network
+    from vitscope.networks.building.family import build_family_network
     from vitscope.networks.running.device import pick_device
 
     entry = study.network(model)
     size, channels = entry["image_size"], len(entry["mean"])
     device = pick_device("cpu" if study.device == "cpu" else "auto")
-    network = build_network(entry).eval().to(device)
+    network = build_family_network(entry).eval().to(device)
 
     def time_batch(count: int) -> float:
         images = torch.zeros(count, channels, *height_and_width(size))

@@ -10,7 +10,7 @@ from vitscope.data.split import select
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.arrays import Array
 from vitscope.files.strict_yaml import load_yaml
-from vitscope.networks.building.networks import fill, undrawn_network
+from vitscope.networks.building.networks import fill, uninitialized_network
 from vitscope.package_data import BUNDLED_MODELS
 from vitscope.settings.section import fill as with_defaults
 from vitscope.settings.study import Study
@@ -44,7 +44,7 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     network = study.network(name)
     weights = safetensors.torch.load_file(BUNDLED_MODELS / f"{name}.safetensors")
     pixels, labels, classes = _select_images(study, name, images)
-    model = fill(undrawn_network(network), weights)
+    model = fill(uninitialized_network(network), weights)
     # `look` reads this name. As a key of the result, it would keep callers from giving a name.
     vars(model)["bundled_as"] = name
     given = {"model": model, "images": pixels, "labels": labels}

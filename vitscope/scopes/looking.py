@@ -291,7 +291,7 @@ def look(
         wanted = Wanted(mean, std, check_image_size(image_size), named, said)
         found = partial(_count_classes, model, output, classes)
         stored = store_images(images, labels, wanted, found, Path(folder.name))
-        if classes == "found" and (why := networks.why_no_classifier(model)):
+        if classes == "found" and (why := networks.why_built_without_classifier(model)):
             stored.notes.append(
                 f"network: {why}, so that it returns features: give classes= if not"
             )
@@ -318,14 +318,14 @@ def _count_classes(
             output = network(images)
         except Exception as error:
             plain = f"{type(error).__name__}: {error}".rstrip(".") + "."
-            reason = own_code.explain_failure(error) or plain
+            reason = own_code.explain_network_code_failure(error) or plain
             size = "x".join(map(str, shape))
             raise VitscopeError(
                 f"The network ({type(model).__name__}) does not take images of the shape {size}: "
                 f"{reason}"
             ) from error
     try:
-        logits = networks.logits_of(output, chosen)
+        logits = networks.logits_of_network(output, chosen)
     except VitscopeError:
         if chosen is not None or isinstance(said, int):
             raise
@@ -336,5 +336,5 @@ def _count_classes(
             f"classes: found {said}, allowed: {quoted(found)}, as the network returns a tensor "
             f"{'x'.join(map(str, logits.shape))} for {len(images)} images."
         )
-    has_none = said is None or (said == "found" and networks.why_no_classifier(model))
+    has_none = said is None or (said == "found" and networks.why_built_without_classifier(model))
     return None if has_none else found

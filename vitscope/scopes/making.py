@@ -26,9 +26,12 @@ from vitscope.measures.attending import explain_no_attention
 from vitscope.measures.measure import Measure
 from vitscope.measures.needs import READABLE, Made
 from vitscope.networks.attention.finding import find_attention
-from vitscope.networks.building.networks import count_images, why_no_classifier
+from vitscope.networks.building.networks import (
+    count_images_into_network,
+    why_built_without_classifier,
+)
 from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
-from vitscope.networks.running.predictions import why_unrepeatable
+from vitscope.networks.running.predictions import why_predictions_differ
 from vitscope.scopes.lending import device_of, lend
 from vitscope.settings.keys import Video
 from vitscope.settings.snapshots import END
@@ -135,7 +138,7 @@ class Maker:
 
     @cached_property
     def _why_no_logits(self) -> str:
-        if why := why_no_classifier(self._network):
+        if why := why_built_without_classifier(self._network):
             return f"this one says that it does not ({why})."
         images = self.images.normalize(slice(2), self._settings["mean"], self._settings["std"])
         try:
@@ -271,7 +274,7 @@ class Maker:
         bar = {"desc": what, "unit": "image", "leave": False, "disable": not watched}
         total = images and round(images)
         with self._lend_network() as network, auto.tqdm(total=total, **bar) as shown:
-            hook = count_images(network, shown.update)
+            hook = count_images_into_network(network, shown.update)
             try:
                 yield network
             finally:
@@ -305,7 +308,7 @@ class Maker:
     def _doubts_about_network(self) -> list[str]:
         image = self.images.normalize(slice(1), self._settings["mean"], self._settings["std"])
         with lend(self._network) as network:
-            why = why_unrepeatable(network, image.to(device_of(network)))
+            why = why_predictions_differ(network, image.to(device_of(network)))
         return [why] if why else []
 
 

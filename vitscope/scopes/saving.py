@@ -26,7 +26,7 @@ from vitscope.files.arrays import Array
 from vitscope.files.whole import write_text
 from vitscope.networks.building.networks import tensors_of, widened
 from vitscope.networks.building.own_code import INSTALLED, OwnCode
-from vitscope.networks.checkpoints.conversion import convert, load_model
+from vitscope.networks.checkpoints.conversion import convert, load_converted_model
 from vitscope.scopes.lending import device_of, lend
 from vitscope.scopes.study import IMAGES, WEIGHTS
 from vitscope.settings.keys import Settings
@@ -241,7 +241,7 @@ def main(file: Path, images: Path, returned: Path) -> None:
     with TemporaryDirectory(prefix="vitscope-") as place:
         target = Path(place) / "weights.safetensors"
         convert(Path(model.checkpoint["path"]), network, target, label=name, origin="saved")
-        again = load_model(target, network)
+        again = load_converted_model(target, network)
     with torch.inference_mode():
         made = tensors_of(again(torch.from_numpy(np.load(images))))
     np.savez(returned, *(widened(each).numpy() for each in made))

@@ -11,7 +11,7 @@ from vitscope.data import opening
 from vitscope.errors import VitscopeError, check_known
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import registry
-from vitscope.networks.building.family import arch_schema, family_names, prepare
+from vitscope.networks.building.family import arch_schema, family_names, prepare_family_arch
 from vitscope.package_data import ROOT
 from vitscope.settings.keys import NAME, SOURCE_KEYS, Analysis, Config, OwnMeasure, Recipe, Settings
 from vitscope.settings.section import Schema, check, fill, schema_of
@@ -104,7 +104,9 @@ def load_study(path: Path, results: str = "results") -> Study:
         models = {}
         for name, each in study.models.items():
             where = f"{path}: models.{name}.arch"
-            models[name] = replace(each, arch=prepare(each.family, each.arch, path.parent, where))
+            models[name] = replace(
+                each, arch=prepare_family_arch(each.family, each.arch, path.parent, where)
+            )
         study = add_moments(replace(study, models=models))
         check(path, path.stem, NAME, within=("name of the file",))
         check_study(study, results)

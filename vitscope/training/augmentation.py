@@ -28,7 +28,7 @@ Mix = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 def augmentation(
     recipe: Recipe, mean: list[float], size: Sequence[int]
 ) -> Callable[[Images], Pixels]:
-    """Return the first half, which crops images (H, W, C) to one size, moves and recolours."""
+    """Return the first half, which crops images (H, W, C) to `size`, moves and recolours them."""
     crop = cropping(recipe["crop"], size)
     repaint = [randaugment(recipe["randaugment"], mean), color_jittering(recipe["color_jitter"])]
 
@@ -43,7 +43,10 @@ def augmentation(
 
 
 def cropping(shares: Sequence[float] | None, size: Sequence[int]) -> Augment | None:
-    """Return a function that crops a random share of an image's area, in bounds, and resizes it."""
+    """Return a function that crops out a random share of an image's area and resizes it to `size`.
+
+    `shares` are the smallest and the largest share; for None, return None.
+    """
     if shares is None:
         return None
     random_crop = import_timm("timm.data.transforms").RandomResizedCropAndInterpolation(
@@ -61,7 +64,7 @@ def color_jittering(share: float) -> Augment | None:
 
 
 def randaugment(notation: str | None, mean: list[float]) -> Augment | None:
-    """Return timm's RandAugment for one image, (H, W, C), from its notation."""
+    """Return timm's RandAugment for one image (H, W, C), as `notation` describes it."""
     if notation is None:
         return None
     fill = tuple(round(255 * value) for value in mean)
@@ -78,7 +81,7 @@ def randaugment(notation: str | None, mean: list[float]) -> Augment | None:
 
 
 def shift_and_flip(pixels: Pixels, shift: int, flip: bool, border: str) -> Pixels:
-    """Shift images, (N, H, W, C), by up to `shift` pixels, and flip half of them if `flip`."""
+    """Shift images (N, H, W, C) by up to `shift` pixels; if `flip`, flip a random half of them."""
     if not shift and not flip:
         return pixels
     _, height, width, _ = pixels.shape
@@ -104,10 +107,13 @@ def _reflect_positions(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[
     return last - np.abs(last - places % max(1, 2 * last))
 
 
-def finishing(
+def finishing_augmentation(
     recipe: Recipe, classes: int, mean: Sequence[float], std: Sequence[float], device: torch.device
 ) -> Mix:
-    """Return the second half: from pixels (N, H, W, C) and labels to images and soft targets."""
+    """Return the second half, which turns pixels and labels into images and soft targets.
+
+    Pixels are (N, H, W, C), and images (N, C, H, W).
+    """
     erase, mix = erasing(recipe, device), mixing(recipe, classes)
     center, spread = (torch.tensor(each, device=device).view(-1, 1, 1) for each in (mean, std))
 
@@ -137,7 +143,7 @@ def mixing(recipe: Recipe, classes: int) -> Mix:
     )
 
     def mix_pairs(images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        # Do not mix the last image of an odd number.
+        # Images are mixed in pairs: leave out the last one of an odd number.
         even = len(images) // 2 * 2
         _, targets = mixup(images[:even], labels[:even])
         return images, torch.cat([targets, smoothed_targets(labels[even:])])

@@ -1,4 +1,4 @@
-"""Draw the batches of a training, each by its own seed, and augmented images for measures.
+"""Draw the batches of a training, each with its own seed, and augmented images for measures.
 
 Measures of the loss use augmented images that are drawn once, so that only the weights differ
 between two points of a landscape.
@@ -23,15 +23,15 @@ from torch.utils.data import DataLoader, Dataset, get_worker_info
 from vitscope.data.split import Split, known_labels, select
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.training.augmentation import CPU, Images, augmentation, finishing
+from vitscope.training.augmentation import CPU, Images, augmentation, finishing_augmentation
 from vitscope.training.recipe import Recipe, training_rows
 
 Batch = tuple[Tensor, Tensor]
 # Indices of an epoch and of a step in this epoch, from 0.
 Step = tuple[int, int]
-# The last part of the key of random numbers for the second half of augmentation on a device.
+# The last part of the key that seeds the second half of augmentation on a device.
 SECOND_HALF = 1
-# The most steps that are queued on a device, including that of the newest batch.
+# The maximum number of steps queued on a device, including the step of the newest batch.
 UNDER_WAY = 2
 CLEAN_BATCH = 256
 
@@ -70,7 +70,7 @@ class Batches:
         self.steps = len(self._rows) // self._batch_size
         self._augment = augmentation(recipe, mean, split.shape[1:])
         self._crops = recipe["crop"] is not None
-        self._finishing = partial(finishing, recipe, len(split.classes), mean, std)
+        self._finishing = partial(finishing_augmentation, recipe, len(split.classes), mean, std)
         self._finish = self._finishing(CPU)
         self._order = lru_cache(maxsize=1)(self._draw_order)
 
@@ -98,7 +98,8 @@ class Batches:
     ) -> Iterator[Batch]:
         """Yield the batches of epochs from `first` to before `last`, drawn by worker processes.
 
-        If there is a `device`, it does the second half of augmentation, with other random numbers.
+        A `device`, if given, does the second half of augmentation, with other random numbers than
+        without it.
         """
         steps = [(epoch, step) for epoch in range(first, last) for step in range(self.steps)]
         if device is None:
@@ -131,7 +132,7 @@ class Batches:
 
 
 class _Steps(Dataset[Batch | VitscopeError]):
-    """Returns the batch of a step, or an error, because raising it in a worker would change it."""
+    """Returns the batch of a step, or its error: raising the error in a worker would change it."""
 
     def __init__(self, draw: Callable[[int, int], Batch]) -> None:
         self._draw = draw
@@ -164,7 +165,7 @@ def _load_batches(
         yield batch
 
 
-def workers_for(device: torch.device) -> int:
+def workers_for_batches(device: torch.device) -> int:
     """Return the number of worker processes for a device; it has no effect on the batches."""
     if not hasattr(os, "sched_getaffinity"):
         # Forking is not safe on this system.
@@ -200,7 +201,7 @@ class Augmented:
             yield self.rows(first, first + batch_size)
 
 
-def augment_images(
+def write_augmented_batches(
     split: Split,
     recipe: Recipe,
     images: int,
@@ -211,7 +212,7 @@ def augment_images(
     std: list[float],
     clean: bool = False,
 ) -> None:
-    """Write augmented training images and their targets; if `clean`, normalize images only."""
+    """Write augmented training images and their targets; if `clean`, only normalize the images."""
     rows = training_rows(split, recipe)
     known_labels(split, rows.tolist())
     if not clean and (size := recipe["batch_size"]) > len(rows):
@@ -224,7 +225,7 @@ def augment_images(
     metadata = {"data_sha256": split.digest, "seed": str(seed), "clean": str(clean)}
     with TensorWriter(path, tensors, metadata) as writer:
         if clean:
-            drawn = clean_batches(split, rows, images, seed, mean, std)
+            drawn = draw_clean_batches(split, rows, images, seed, mean, std)
         else:
             # Draw as in training, epoch after epoch, without end.
             batches = Batches(split, recipe, seed, mean, std)
@@ -238,7 +239,7 @@ def augment_images(
             first += taken
 
 
-def clean_batches(
+def draw_clean_batches(
     split: Split,
     rows: npt.NDArray[np.int64],
     images: int,
@@ -246,7 +247,7 @@ def clean_batches(
     mean: list[float],
     std: list[float],
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield images that a seed chooses from `rows`, only normalized, with one-hot targets."""
+    """Yield `images` random images of `rows` in batches, only normalized, with one-hot targets."""
     if images > len(rows):
         raise VitscopeError(
             f"The study asks for the loss of {images} images as they are, and there are "

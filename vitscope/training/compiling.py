@@ -14,7 +14,7 @@ from vitscope.networks.building.networks import uncompiled
 from vitscope.progress import Say
 from vitscope.training.batches import seeded
 from vitscope.training.recipe import Recipe
-from vitscope.training.steps import differentiate
+from vitscope.training.steps import differentiate_for_step
 
 # Compiling takes four minutes, and saves as much in a training of this many multiply-adds. On an
 # H100, ViT-Ti (1.67e9 multiply-adds an image) takes 34.8 ms for a step of 250 images, and 19.1 ms
@@ -37,7 +37,7 @@ def compiled(
 ) -> Iterator[None]:
     """Compile a model in place for the block, if its recipe says so or its training is long.
 
-    The training takes `images` images in all; `image`, (1, C, H, W), has their shape and is on the
+    The training uses `images` images in all; `image` (1, C, H, W) has their shape and is on the
     device of the model. The folder `cache` lets later trainings of the same model start sooner.
     """
     before = model._compiled_call_impl
@@ -57,7 +57,7 @@ def running_eagerly(model: nn.Module) -> AbstractContextManager[None]:
 
 
 def wants_compiling(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> bool:
-    """Tell whether to compile: as the recipe says, or on a GPU if the training is long."""
+    """Tell whether to compile: as the recipe says; if it says auto, for long trainings on a GPU."""
     if recipe["compile"] == "auto":
         return image.device.type == "cuda" and pays_compiling(model, recipe, image, images)
     return bool(recipe["compile"] == "always")
@@ -66,10 +66,10 @@ def wants_compiling(model: nn.Module, recipe: Recipe, image: Tensor, images: int
 def pays_compiling(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> bool:
     """Tell whether compiling saves more time in a training than it takes."""
     passes = 3 if recipe["sam"] is None else 6
-    return passes * images * multiply_adds_of(model, image) > WORTH_COMPILING
+    return passes * images * multiply_adds_before_compiling(model, image) > WORTH_COMPILING
 
 
-def multiply_adds_of(model: nn.Module, image: Tensor) -> int:
+def multiply_adds_before_compiling(model: nn.Module, image: Tensor) -> int:
     model.eval()
     with torch.no_grad(), uncompiled(), FlopCounterMode(display=False) as counter:
         model(image)
@@ -82,14 +82,14 @@ def _compile_network(
 ) -> None:
     say("compiling the network")
     model.compile(dynamic=False, options={"fallback_random": True})
-    # Compile by a forward and a backward pass of one batch, and undo its effects.
+    # Compile by a forward and a backward pass of one batch, and undo the effects of both.
     images = image.repeat(recipe["batch_size"], 1, 1, 1).to(memory_format=torch.channels_last)
     targets = image.new_full((len(images), classes), 1 / classes)
     before = [buffer.clone() for buffer in model.buffers()]
     model.train()
     try:
         with seeded(recipe["seed"]):
-            differentiate(model, images, targets, recipe)
+            differentiate_for_step(model, images, targets, recipe)
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, ImportError, OSError) as error:

@@ -26,7 +26,7 @@ HISTORY = Table(
 )
 
 
-# Patterns of the folders of trainings, of models and of build-up steps, below the results.
+# Patterns of training folders below the results: for models, and for the steps of build-ups.
 PLACES = ("*/training/*", "*/buildups/*/trained/*")
 
 

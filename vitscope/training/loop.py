@@ -15,20 +15,20 @@ from torch.nn import functional
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.networks import plain_attention
-from vitscope.networks.checkpoints.conversion import sha256_of
-from vitscope.networks.running.device import own_stream
+from vitscope.networks.checkpoints.conversion import sha256_of_weights
+from vitscope.networks.running.device import own_device_stream
 from vitscope.progress import Say, say_on_stderr
-from vitscope.training.batches import Batch, Batches, seeded, workers_for
+from vitscope.training.batches import Batch, Batches, seeded, workers_for_batches
 from vitscope.training.compiling import compiled, running_eagerly
 from vitscope.training.recipe import Recipe, check_recipe
-from vitscope.training.steps import Steps, learning_rate, optimizer_of
+from vitscope.training.steps import Steps, learning_rate_of_step, optimizer_for_steps
 from vitscope.training.unfinished import Row, Unfinished, state_of
 
 EVENTS = "tensorboard"
 EVALUATION_BATCH = 250
 
 
-class Events(ExitStack):
+class TrainingEvents(ExitStack):
     """Writes the numbers of each epoch for TensorBoard; a resumed training repeats none of them."""
 
     def __init__(self, directory: Path, done: int) -> None:
@@ -52,7 +52,7 @@ class Events(ExitStack):
 
 
 @torch.inference_mode()
-def evaluate(
+def evaluate_in_training(
     model: nn.Module, split: Split, mean: list[float], std: list[float], bfloat16: bool = False
 ) -> dict[str, float]:
     """Put a model in evaluation mode; return its loss and accuracy on a split, by column."""
@@ -102,15 +102,15 @@ def train(
         "seed": str(seed),
         "training images": train_split.digest,
         "test images": test_split.digest,
-        "first weights": sha256_of(state_of(model)),
+        "first weights": sha256_of_weights(state_of(model)),
         **(made_of or {}),
     }
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    optimizer = optimizer_of(model, recipe)
+    optimizer = optimizer_for_steps(model, recipe)
     device = next(model.parameters()).device
     on_cpu = device.type == "cpu"
     drawn = Batches(train_split, recipe, seed, mean, std)
-    workers = workers_for(device) if workers is None else workers
+    workers = workers_for_batches(device) if workers is None else workers
     at_work = Unfinished(directory, model, optimizer, recipe, facts)
     at_work.begin(say)
     steps = Steps(model, optimizer, recipe, say)
@@ -119,9 +119,9 @@ def train(
     sizes = {"classes": len(train_split.classes), "images": images}
     compiling = compiled(model, recipe, image, **sizes, cache=compiler_cache, say=say)
     with (
-        Events(directory, at_work.done) as events,
+        TrainingEvents(directory, at_work.done) as events,
         plain_attention(model) if on_cpu else nullcontext(),
-        own_stream(device),
+        own_device_stream(device),
         compiling,
     ):
         batches = drawn.ahead(at_work.done, recipe["epochs"], workers, None if on_cpu else device)
@@ -130,7 +130,7 @@ def train(
             # Seed the network's own random numbers by a step index that no batch has.
             with seeded(seed, at_work.done, drawn.steps):
                 row = _train_epoch(model, steps, recipe, batches, drawn.steps, at_work.done)
-            row |= evaluate(model, test_split, mean, std, recipe["bfloat16"])
+            row |= evaluate_in_training(model, test_split, mean, std, recipe["bfloat16"])
             at_work.keep_epoch(row)
             events.write(row)
             say(
@@ -149,7 +149,7 @@ def _train_epoch(
     model.train()
     losses, hits = [], []
     for step, (images, targets) in enumerate(islice(batches, count), start=1):
-        rate = learning_rate(recipe, done + step / count)
+        rate = learning_rate_of_step(recipe, done + step / count)
         loss, hit = steps.take(images, targets, rate)
         losses.append(loss)
         hits.append(hit)

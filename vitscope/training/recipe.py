@@ -10,7 +10,7 @@ from vitscope.data.split import UNKNOWN_LABEL, Split, select
 from vitscope.errors import VitscopeError
 
 Recipe = Mapping[str, Any]
-# The share of test images that may be training images, at most. Data sets have a few duplicates:
+# The maximum share of test images that may be training images. Data sets have a few duplicates:
 # 10 of the 10,000 test images of CIFAR-100 are among its training images.
 MOST_SEEN = 0.01
 
@@ -44,10 +44,10 @@ def check_recipe(recipe: Recipe, train_split: Split, test_split: Split) -> None:
             f"training.warmup_epochs is {recipe['warmup_epochs']} of {epochs} epochs: leave at "
             f"least one epoch after the warm-up."
         )
-    _refuse_seen_images(recipe, train_split, test_split)
+    _refuse_recipe_with_test_images(recipe, train_split, test_split)
 
 
-def _refuse_seen_images(recipe: Recipe, train_split: Split, test_split: Split) -> None:
+def _refuse_recipe_with_test_images(recipe: Recipe, train_split: Split, test_split: Split) -> None:
     """Refuse test images that are trained on: they do not show the accuracy on new images."""
     if "sums" not in train_split.HOLDS & test_split.HOLDS:
         return

@@ -19,7 +19,7 @@ Taken = tuple[Tensor, Tensor]
 TINY = 1e-12
 
 
-def learning_rate(recipe: Recipe, progress: float) -> float:
+def learning_rate_of_step(recipe: Recipe, progress: float) -> float:
     """Return the learning rate after `progress` epochs: linear warm-up, then a half cosine."""
     peak, last = recipe["learning_rate"], recipe["final_learning_rate"]
     warmup, epochs = recipe["warmup_epochs"], recipe["epochs"]
@@ -29,8 +29,8 @@ def learning_rate(recipe: Recipe, progress: float) -> float:
     return float(last + (peak - last) * (1 + cos(pi * share)) / 2)
 
 
-def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Return AdamW that decays matrices and kernels, but not biases and norms."""
+def optimizer_for_steps(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    """Return AdamW that decays matrices and kernels, but not biases and normalization weights."""
     trained = trained_parameters(model)
     decayed = [each for name, each in trained.items() if decays(name, each)]
     others = [each for name, each in trained.items() if not decays(name, each)]
@@ -63,11 +63,11 @@ def take_step(
 ) -> Taken:
     """Take one step; return the loss before it, and the share of images whose class was found."""
     optimizer.zero_grad()
-    loss, logits = differentiate(model, images, targets, recipe)
+    loss, logits = differentiate_for_step(model, images, targets, recipe)
     if recipe["sam"] is not None:
-        with moved_uphill(model, recipe["sam"]):
+        with stepped_uphill(model, recipe["sam"]):
             optimizer.zero_grad()
-            differentiate(model, images, targets, recipe)
+            differentiate_for_step(model, images, targets, recipe)
     if recipe["clip_gradient"] is not None:
         nn.utils.clip_grad_norm_(model.parameters(), recipe["clip_gradient"])
     optimizer.step()
@@ -75,7 +75,7 @@ def take_step(
     return loss, hits
 
 
-def differentiate(
+def differentiate_for_step(
     model: nn.Module, images: Tensor, targets: Tensor, recipe: Recipe
 ) -> tuple[Tensor, Tensor]:
     """Add the gradient of the loss to the parameters' `grad`; return the loss and the logits."""
@@ -87,7 +87,7 @@ def differentiate(
 
 
 class Steps:
-    """Takes the steps of a training, within `own_stream`; on a GPU, records one and replays it."""
+    """Takes steps of a training, in `own_device_stream`; on a GPU, records one and replays it."""
 
     def __init__(
         self,
@@ -115,13 +115,13 @@ def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def decays(name: str, parameter: nn.Parameter) -> bool:
-    """Tell whether a parameter decays: matrices and kernels do, biases and norms do not."""
+    """Tell whether a parameter decays: matrices and kernels do, biases and vectors do not."""
     return parameter.ndim > 1 and not name.endswith(".bias")
 
 
 @contextmanager
-def moved_uphill(model: nn.Module, radius: float) -> Iterator[None]:
-    """Move the weights by `radius` along their gradient in the block, then restore them exactly."""
+def stepped_uphill(model: nn.Module, radius: float) -> Iterator[None]:
+    """For the block, move weights by `radius` along their gradient; then restore them exactly."""
     moved = [parameter for parameter in model.parameters() if parameter.grad is not None]
     kept = [parameter.detach().clone() for parameter in moved]
     counting: list[Any] = [m for m in model.modules() if getattr(m, "track_running_stats", False)]
@@ -130,7 +130,7 @@ def moved_uphill(model: nn.Module, radius: float) -> Iterator[None]:
         scale = radius / (torch.linalg.vector_norm(lengths) + TINY)
         for parameter in moved:
             parameter.add_(parameter.grad * scale)
-    # Passes inside `with` normalize by their batch, and do not update the running statistics.
+    # Passes in the block normalize by their own batch, and do not update the running statistics.
     for each in counting:
         each.track_running_stats = False
     try:

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 PIECE = 1 << 18
 
 
-def polar_coordinates(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFrame:
-    """Return the radius and the angle of the weights at each of `count` moments, in their order.
+def polar_trajectory(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFrame:
+    """Return the radius and angle of the weights at each of `count` moments in training, in order.
 
     For each tensor of the weights, `tensors` has its flattened values at every moment. With d_t =
     w_t - w_end, the radius is |d_t| / |d_0| and the angle is between d_t and d_0, in radians. Both
     are 0 at the end, where d_end has no direction.
     """
-    check_moment_count(count)
+    check_trajectory_length(count)
     # Dot products of d_t with itself and with d_0, at every moment.
     squares, products = np.zeros(count), np.zeros(count)
     for moments in tensors:
@@ -48,7 +48,7 @@ def polar_coordinates(count: int, tensors: Iterable[Sequence[Array]]) -> pd.Data
     return pd.DataFrame({"radius": lengths / lengths[0], "angle": angles})
 
 
-def check_moment_count(moments: int) -> None:
+def check_trajectory_length(moments: int) -> None:
     if moments < 3:
         raise VitscopeError(
             f"A trajectory needs 3 moments at least, the first, the last and one between them, "
@@ -56,11 +56,14 @@ def check_moment_count(moments: int) -> None:
         )
 
 
-class Moments:
-    """A file of a model's parameters at moments of its training, in float32, with checksums."""
+class TrajectoryFile:
+    """A file of a trajectory: a model's parameters at several moments in its training.
+
+    The parameters are stored in float32, with a checksum for each moment.
+    """
 
     def __init__(self, path: Path, model: "nn.Module", sums: Sequence[int] = ()) -> None:
-        """Open a new file or, given checksums, one with these moments; remove any later moments."""
+        """Open a new file or, given checksums, the file of their moments; remove later moments."""
         self._path, self.sums = path, list(sums)
         self._size = sum(parameter.numel() for parameter in model.parameters())
         if sums:
@@ -87,4 +90,4 @@ class Moments:
 
     def polar(self) -> pd.DataFrame:
         kept = np.memmap(self._path, np.float32, "r").reshape(-1, self._size)
-        return polar_coordinates(len(kept), [list(kept)])
+        return polar_trajectory(len(kept), [list(kept)])

@@ -22,9 +22,9 @@ from vitscope.progress import Say
 from vitscope.settings.snapshots import HISTORY_FILE, UNFINISHED, epochs_of, place_of
 from vitscope.training.history import HISTORY
 from vitscope.training.recipe import Recipe
-from vitscope.training.trajectory import Moments
+from vitscope.training.trajectory import TrajectoryFile
 
-# The record of an epoch, by the columns of the table `training_history`.
+# The record of an epoch, by column of the table `training_history`.
 Row = dict[str, Any]
 
 MODEL, OPTIMIZER, MOMENTS = "model", "optimizer", "moments"
@@ -46,7 +46,7 @@ class Unfinished:
         self._recipe, self._facts = recipe, dict(facts)
         self._model, self._optimizer = model, optimizer
         self.history: list[Row] = []
-        self.moments: Moments | None = None
+        self.moments: TrajectoryFile | None = None
 
     @property
     def done(self) -> int:
@@ -66,7 +66,7 @@ class Unfinished:
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
         if self._recipe["trajectory"]:
-            self.moments = Moments(self._folder / MOMENTS, self._model)
+            self.moments = TrajectoryFile(self._folder / MOMENTS, self._model)
             self.moments.add(self._model)
 
     def keep_snapshots(self) -> None:
@@ -152,7 +152,7 @@ class Unfinished:
                 raise _UnfitError(f"the snapshot {kept} is not what was written")
         if state["moments"]:
             try:
-                self.moments = Moments(self._folder / MOMENTS, self._model, state["moments"])
+                self.moments = TrajectoryFile(self._folder / MOMENTS, self._model, state["moments"])
             except VitscopeError as error:
                 raise _UnfitError(f"of what was kept with it, {error}".rstrip(".")) from error
         self.history = state["history"]

@@ -13,7 +13,7 @@ from tests.helpers.splits import built
 from vitscope.data.sources import cue_conflict
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError
-from vitscope.networks.running.predictions import decide_among, predict
+from vitscope.networks.running.predictions import predict, predict_among
 
 # Not in the order of their names, and other files among them.
 NAMES = ["truck/truck2-bear1.png", "bear/bear10-bear2.png", "bear/bear1-oven3.png"]
@@ -94,7 +94,7 @@ def test_a_network_decides_by_the_mean_of_the_probabilities_of_each_category(
     outputs = images.outputs
     assert outputs == [*cue_conflict.read_categories().values()]
     logits = torch.randn(50, 1000, generator=torch.Generator().manual_seed(0))
-    found = decide_among(logits, outputs).softmax(1).numpy()
+    found = predict_among(logits, outputs).softmax(1).numpy()
     for each, row in zip(logits.double().softmax(1).numpy(), found, strict=True):
         means = np.array([np.mean(each[chosen]) for chosen in outputs])
         np.testing.assert_allclose(row, means / means.sum(), rtol=1e-12)
@@ -104,7 +104,7 @@ def test_a_network_decides_by_the_mean_of_the_probabilities_of_each_category(
         network, images.batches([0, 1, 2], 2, [0.5], [0.5]), images.labels, None, outputs
     )
     with torch.inference_mode():
-        theirs = decide_among(network(images.normalize([0, 1, 2], [0.5], [0.5])), outputs)
+        theirs = predict_among(network(images.normalize([0, 1, 2], [0.5], [0.5])), outputs)
     assert table["prediction"].tolist() == theirs.argmax(1).tolist()
     assert table["label"].isna().all()
 

@@ -26,7 +26,7 @@ from vitscope.networks.building.networks import parameter_names
 from vitscope.networks.checkpoints.conversion import write_weights
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.history import HISTORY
-from vitscope.training.trajectory import polar_coordinates
+from vitscope.training.trajectory import polar_trajectory
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 FOLDER = Path(__file__).parents[3] / "resources" / "checkpoints" / "mini"
@@ -93,7 +93,7 @@ def test_snapshots_give_the_trajectory_of_their_parameters(tmp_path: Path) -> No
     table = trajectory_of_snapshots(snapshots, trained, "warm")
     flat = [torch.cat([each[k].ravel() for k in trained]).numpy() for each in moments.values()]
     pd.testing.assert_frame_equal(
-        table[["radius", "angle"]], polar_coordinates(len(flat), [flat]), rtol=1e-12
+        table[["radius", "angle"]], polar_trajectory(len(flat), [flat]), rtol=1e-12
     )
     assert table["moment"].tolist() == list(snapshots)
     assert table["order"].tolist() == [0, 1, 2, 3]

@@ -11,7 +11,7 @@ from vitscope.networks.building.networks import (
     drawn_network,
     fill,
     uncompiled,
-    undrawn_network,
+    uninitialized_network,
 )
 from vitscope.networks.finding.blocks import list_blocks
 
@@ -71,7 +71,7 @@ def test_an_undrawn_network_has_all_that_is_not_loaded() -> None:
     for name in FAMILIES.values():
         network = {**described(), **MINI[name], "classes": 10}
         torch.manual_seed(3)
-        undrawn = undrawn_network(network)
+        undrawn = uninitialized_network(network)
         following = torch.rand(1)
         torch.manual_seed(3)
         assert torch.equal(following, torch.rand(1))
@@ -98,11 +98,11 @@ def fits() -> bool:
 @pytest.mark.nightly
 def test_torchvision_and_timm_can_be_imported() -> None:
     python(
-        "from vitscope.networks.building.timm_import import declare, import_timm\n"
-        "declare()\n"
+        "from vitscope.networks.building import timm_import\n"
+        "timm_import.declare_torchvision_operators()\n"
         "import torchvision.transforms.v2\n"
-        "assert import_timm('timm.data').Mixup\n"
-        "declare()\n"
+        "assert timm_import.import_timm('timm.data').Mixup\n"
+        "timm_import.declare_torchvision_operators()\n"
     )
 
 
@@ -110,8 +110,8 @@ def test_torchvision_and_timm_can_be_imported() -> None:
 def test_operators_are_declared_only_where_they_are_missing(fits: bool) -> None:
     printed = python(
         "from vitscope.networks.building import timm_import as ops\n"
-        "ops.declare()\n"
-        "ops.declare()\n"
+        "ops.declare_torchvision_operators()\n"
+        "ops.declare_torchvision_operators()\n"
         "print(len(ops._LIBRARIES))\n"
     )
     assert printed.strip() == ("0" if fits else "1")
@@ -123,8 +123,8 @@ def test_what_is_declared_already_stays() -> None:
         "import torch\n"
         "library = torch.library.Library('torchvision', 'FRAGMENT')\n"
         "library.define('nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor')\n"
-        "from vitscope.networks.building.timm_import import declare\n"
-        "declare()\n"
+        "from vitscope.networks.building.timm_import import declare_torchvision_operators\n"
+        "declare_torchvision_operators()\n"
         "print(hasattr(torch.ops.torchvision, 'qnms'))\n"
         "import torchvision\n"
     )
@@ -141,11 +141,11 @@ def test_the_help_is_needed_where_we_say_so(fits: bool) -> None:
 def test_networks_are_filled_without_the_compiler() -> None:
     printed = python(
         "import sys\n"
-        "from vitscope.networks.building.networks import undrawn_network\n"
+        "from vitscope.networks.building.networks import uninitialized_network\n"
         "from vitscope.studies.loading import BUNDLED_STUDIES, load_study\n"
         "study = load_study(BUNDLED_STUDIES / 'mini.yaml')\n"
         f"for name in {[*FAMILIES.values()]}:\n"
-        "    undrawn_network(study.network(name))\n"
+        "    uninitialized_network(study.network(name))\n"
         "print('torch._dynamo' in sys.modules)\n"
         # What was put off is there where it is asked for.
         "import torch._dynamo.utils as utils, torchvision\n"

@@ -14,10 +14,10 @@ from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.networks.building import own_code
-from vitscope.networks.building.family import find_family, prepare
+from vitscope.networks.building.family import find_family, prepare_family_arch
 from vitscope.networks.building.networks import empty_network
-from vitscope.networks.building.own_code import explain_failure
-from vitscope.networks.checkpoints.conversion import convert, convert_made, load_model
+from vitscope.networks.building.own_code import explain_network_code_failure
+from vitscope.networks.checkpoints.conversion import convert, convert_made, load_converted_model
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.package_data import ROOT
 
@@ -72,11 +72,11 @@ def folder(tmp_path: Path) -> Path:
 def alone():
     """Every test imports anew, and leaves nothing behind."""
     yield
-    own_code._end_imports()
+    own_code._end_own_code_imports()
 
 
 def ready(folder: Path, **arch: Any) -> dict[str, Any]:
-    return prepare("python", arch, folder, "own.yaml: models.m.arch")
+    return prepare_family_arch("python", arch, folder, "own.yaml: models.m.arch")
 
 
 def network(folder: Path, **arch: Any) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def test_made_weights_are_what_is_loaded(folder: Path, tmp_path: Path) -> None:
     convert_made(entry, path, label="Net", origin="made")
     torch.manual_seed(0)
     made = find_family("python").build(entry["arch"], 5, 16).eval()
-    loaded = load_model(path, entry)
+    loaded = load_converted_model(path, entry)
     assert not loaded.training
     with torch.inference_mode():
         assert torch.equal(loaded(IMAGES), made(IMAGES))
@@ -137,7 +137,7 @@ def test_a_checkpoint_is_loaded_over_what_was_made(folder: Path, tmp_path: Path)
     path = tmp_path / "out" / "net.safetensors"
     convert(tmp_path / "net.pth", entry, path, label="Net", origin="here")
     with torch.inference_mode():
-        assert torch.equal(load_model(path, entry)(IMAGES), trained(IMAGES))
+        assert torch.equal(load_converted_model(path, entry)(IMAGES), trained(IMAGES))
 
 
 def test_the_code_is_the_file_and_what_it_imports_beside_it(folder: Path) -> None:
@@ -200,7 +200,7 @@ def test_an_installed_module() -> None:
     assert find_family("python").build(arch, 7, 32).eval()(torch.rand(1, 3, 32, 32)).shape == (1, 7)
     # It stays as it was imported by others: what is installed is never imported twice.
     module = sys.modules["torchvision.models.resnet"]
-    own_code._end_imports()
+    own_code._end_own_code_imports()
     assert sys.modules["torchvision.models.resnet"] is module
 
 
@@ -300,10 +300,10 @@ def test_errors_have_a_file_and_a_line(folder: Path, files: dict[str, str], sent
 def test_an_error_in_the_forward_pass_is_reported(folder: Path) -> None:
     error = failure(build(folder, **ARCH), torch.rand(1, 1, 16, 16))
     assert isinstance(error, RuntimeError)
-    assert str(own_code.explain_user_error(error)).startswith(
+    assert str(own_code.explain_own_code_error(error)).startswith(
         f"{folder}/net.py, line 16, in forward: RuntimeError: Given groups=1"
     )
-    assert own_code.explain_user_error(ValueError("of another place")) is None
+    assert own_code.explain_own_code_error(ValueError("of another place")) is None
 
 
 def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
@@ -393,17 +393,17 @@ CORRECT = ": correct it, or how the study says to build it."
     ids=["attribute", "no name", "shapes", "recorded", "torch alone", "another family"],
 )
 def test_failures_are_explained(fail: Callable[[], object], begins: str, ends: str) -> None:
-    sentence = str(explain_failure(failure(fail)))
+    sentence = str(explain_network_code_failure(failure(fail)))
     assert sentence.startswith(begins)
     assert sentence.endswith(ends)
 
 
 def test_what_fails_elsewhere_is_not_explained() -> None:
-    assert explain_failure(failure(lambda: 1 / 0)) is None
+    assert explain_network_code_failure(failure(lambda: 1 / 0)) is None
     network = nn.Identity()
     network.register_forward_hook(run_by_vitscope("1 / 0"))
     # Our own mistakes are shown in full, wherever they happen.
-    assert explain_failure(failure(network, torch.zeros(1))) is None
+    assert explain_network_code_failure(failure(network, torch.zeros(1))) is None
 
 
 def test_a_network_that_takes_other_images() -> None:

@@ -9,13 +9,13 @@ from tests.helpers.studies import recorded_recipe
 from vitscope.data.building import build
 from vitscope.data.split import Split, select
 from vitscope.files.whole import sha256_of
-from vitscope.networks.checkpoints.conversion import convert, load_model
+from vitscope.networks.checkpoints.conversion import convert, load_converted_model
 from vitscope.networks.running.predictions import predict
 from vitscope.package_data import ROOT
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.history import HISTORY
-from vitscope.training.loop import evaluate
+from vitscope.training.loop import evaluate_in_training
 
 STUDIES = {name: load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in ("mini", "cifar100")}
 MINI, CIFAR100 = STUDIES.values()
@@ -82,7 +82,7 @@ def test_histories_are_of_the_whole_training(study: str, model: str) -> None:
 def loaded(study: Study, model: str, folder: Path):
     network, source = study.network(model), ROOT / study.models[model].checkpoint["bundled"]
     convert(source, network, folder / model, label=model, origin="bundled")
-    return load_model(folder / model, network)
+    return load_converted_model(folder / model, network)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,9 @@ def test_models_of_mini_are_small_and_find_the_class(
 ) -> None:
     entry, network = MINI.models[model], loaded(MINI, model, tmp_path)
     assert sum(parameter.numel() for parameter in network.parameters()) <= 500_000
-    found = evaluate(network, test_splits[entry.data], entry.mean, entry.std)["test_accuracy"]
+    found = evaluate_in_training(network, test_splits[entry.data], entry.mean, entry.std)[
+        "test_accuracy"
+    ]
     # On 6 % of the images a ViT learns, and less than on all of them.
     low, high = (0.50, 0.80) if model == "vit_6" else (0.70, 0.97)
     assert low <= found <= high

@@ -21,7 +21,7 @@ from vitscope.files.tensors import TensorFile
 from vitscope.jobs.opening import origin_of
 from vitscope.networks.building.family import find_family
 from vitscope.networks.checkpoints import weight_sources
-from vitscope.networks.checkpoints.conversion import convert, load_model, write_weights
+from vitscope.networks.checkpoints.conversion import convert, load_converted_model, write_weights
 from vitscope.networks.checkpoints.translation import translate
 from vitscope.web.lockfile import find_entry
 
@@ -214,7 +214,7 @@ def test_a_network_without_a_classifier_is_what_lies_before_it(tmp_path, capsys,
         target = converted_from(tmp_path, stored, network)
         assert same(safetensors.torch.load_file(target), body)
         assert TensorFile(target).metadata["classes"] == "null"
-        assert torch.equal(load_model(target, network)(images), seen[0])
+        assert torch.equal(load_converted_model(target, network)(images), seen[0])
         # What the file has and the network has not is reported.
         reported = "holds what the network has no use for: " in capsys.readouterr().out
         assert reported == (stored is whole_network)
@@ -280,10 +280,10 @@ def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch,
     source, lock = tmp_path / "source", tmp_path / "paper.lock.yaml"
     with running_site() as site:
         checkpoint = {"url": site.at(f"/{name}.pth.tar", whole(served.read_bytes()))}
-        weight_sources.download(checkpoint, source, lock, label=name)
+        weight_sources.download_checkpoint(checkpoint, source, lock, label=name)
     origin = weight_sources.describe_source(checkpoint)
     convert(source, network, tmp_path / "model", label=name, origin=origin)
-    model = load_model(tmp_path / "model", network)
+    model = load_converted_model(tmp_path / "model", network)
 
     digest = hashlib.sha256(served.read_bytes()).hexdigest()
     assert find_entry(lock, checkpoint["url"]).sha256 == digest
@@ -299,7 +299,7 @@ def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch,
 def test_a_loaded_model_is_the_one_that_was_saved(converted):
     original = find_family("resnet").build(NETWORK["arch"], 10, 32)
     original.load_state_dict(network_weights())
-    model = load_model(converted, NETWORK)
+    model = load_converted_model(converted, NETWORK)
     assert not model.training
     images = torch.rand(2, 3, 32, 32)
     with torch.inference_mode():
@@ -307,6 +307,8 @@ def test_a_loaded_model_is_the_one_that_was_saved(converted):
 
 
 def test_loading_what_does_not_fit_or_is_damaged_is_refused(converted):
-    assert "does not fit the model" in refusal(load_model, converted, {**NETWORK, "classes": 11})
+    assert "does not fit the model" in refusal(
+        load_converted_model, converted, {**NETWORK, "classes": 11}
+    )
     converted.write_bytes(converted.read_bytes()[:-1])
-    assert "resnet.safetensors is damaged" in refusal(load_model, converted, NETWORK)
+    assert "resnet.safetensors is damaged" in refusal(load_converted_model, converted, NETWORK)

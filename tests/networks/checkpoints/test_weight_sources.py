@@ -12,7 +12,7 @@ from vitscope.networks.checkpoints.weight_sources import (
     address,
     confirm,
     describe_source,
-    download,
+    download_checkpoint,
     local_file,
 )
 from vitscope.web.lockfile import Entry, find_entry
@@ -30,7 +30,7 @@ def lock(tmp_path: Path) -> Path:
 def fetch(checkpoint: dict[str, str], folder: Path, said: list[str]) -> Path:
     target = folder / "vit.checkpoint"
     lock = folder / "config" / "paper.lock.yaml"
-    download(checkpoint, target, lock, label="ViT", say=said.append, attempts=1)
+    download_checkpoint(checkpoint, target, lock, label="ViT", say=said.append, attempts=1)
     return target
 
 

@@ -15,7 +15,7 @@ from tests.helpers.networks import described, read
 from tests.helpers.written import FOLDER
 from vitscope.errors import VitscopeError
 from vitscope.measures.branches.lesion import lesioned
-from vitscope.networks.building.networks import logits_of, without_fast_path
+from vitscope.networks.building.networks import logits_of_network, without_fast_path
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import Silencing, capturing
@@ -164,7 +164,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 def read_case(case: Case, images: int = 2) -> tuple[Tensor, list[Tensor]]:
     returned, stream = read(case.model, case.blocks.points, case.images[:images])
-    return logits_of(returned), stream
+    return logits_of_network(returned), stream
 
 
 def test_cut_points_of_every_kind_are_found(case: Case) -> None:
@@ -184,7 +184,7 @@ def test_cut_points_of_every_kind_are_found(case: Case) -> None:
 
 def test_reading_changes_nothing_and_comes_in_the_order_of_the_table(case: Case) -> None:
     with torch.no_grad(), without_fast_path():
-        plain = logits_of(case.model(case.images))
+        plain = logits_of_network(case.model(case.images))
     logits, stream = read_case(case)
     assert torch.equal(logits, plain)
     assert case.blocks.table["index"].tolist() == [*range(len(stream))]
@@ -254,7 +254,7 @@ def test_a_silenced_branch_leaves_the_stream_before_it(case: Case) -> None:
 @torch.no_grad()
 def logits_without(case: Case, addition: int, operand: int) -> Tensor:
     with Sums(addition, operand), without_fast_path():
-        return logits_of(case.model(case.images))
+        return logits_of_network(case.model(case.images))
 
 
 # One model of every module of timm that builds networks: its cut points, by kind, or a refusal.

@@ -18,7 +18,7 @@ from vitscope.files.tensors import TensorFile
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import fill
 from vitscope.networks.building.timm_import import import_timm
-from vitscope.networks.checkpoints.conversion import convert, load_model
+from vitscope.networks.checkpoints.conversion import convert, load_converted_model
 from vitscope.networks.checkpoints.translation import find_layout, translate
 
 timm = import_timm()
@@ -120,7 +120,10 @@ def test_logits_of_a_converted_file_are_those_of_its_own_network(
         capsys.readouterr()
         convert(file, model, tmp_path / "converted", label="Model", origin="a")
         assert torch.allclose(
-            output(load_model(tmp_path / "converted", model)), output(network), rtol=0, atol=1e-5
+            output(load_converted_model(tmp_path / "converted", model)),
+            output(network),
+            rtol=0,
+            atol=1e-5,
         )
         if family == "timm_resnet":
             assert "translation" not in TensorFile(tmp_path / "converted").metadata
@@ -136,7 +139,7 @@ def test_a_network_of_timm_by_its_name_takes_weights_of_other_names(tmp_path: Pa
     model = model_of_a_study("timm", VIT_ARCH | {"name": "vit_small_patch16_224"})
     file = saved(tmp_path / "a.pth", network.state_dict())
     convert(file, model, tmp_path / "own", label="ViT", origin="a")
-    found = output(load_model(tmp_path / "own", model))
+    found = output(load_converted_model(tmp_path / "own", model))
     assert torch.allclose(found, output(network), rtol=0, atol=1e-5)
 
 

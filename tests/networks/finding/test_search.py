@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from tests.helpers.networks import read
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.networks import logits_of
+from vitscope.networks.building.networks import logits_of_network
 from vitscope.networks.finding.search import search_for_cut_points
 
 IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -99,7 +99,7 @@ LOGITS = torch.ones(2, 3)
     "output", [LOGITS, {"aux": torch.zeros(2, 3), "logits": LOGITS}, (LOGITS,), [LOGITS, None, 1]]
 )
 def test_logits_are_taken_out_of_what_holds_them(output: Any) -> None:
-    assert logits_of(output) is LOGITS
+    assert logits_of_network(output) is LOGITS
 
 
 @pytest.mark.parametrize(
@@ -112,4 +112,4 @@ def test_logits_are_taken_out_of_what_holds_them(output: Any) -> None:
 )
 def test_logits_that_nobody_can_tell_are_refused(make: Callable[[], Any], found: str) -> None:
     with pytest.raises(VitscopeError, match=f"returned {found}, allowed: the logits alone"):
-        logits_of(make())
+        logits_of_network(make())

@@ -13,13 +13,13 @@ from vitscope.networks.running.predictions import (
     RISK,
     SMALL_SKILL,
     chance,
-    doubts,
-    find_swapped_classes,
+    doubts_about_predictions,
+    find_swapped_predictions,
     is_chance,
     is_surely_above,
     predict,
-    skill,
-    warn_about_labels,
+    prediction_skill,
+    warn_about_predictions,
 )
 from vitscope.scopes.bundled import bundled
 
@@ -51,7 +51,7 @@ def test_of_two_classes_the_skill_is_that_of_youden() -> None:
     labels, predictions, classes = answers([[45, 15], [10, 30]])
     # The sum of the products of shares.
     assert chance(labels, predictions) == pytest.approx(0.6 * 0.55 + 0.4 * 0.45, abs=1e-15)
-    found, bound = skill(labels, predictions, classes)
+    found, bound = prediction_skill(labels, predictions, classes)
     sensitivity, specificity = 45 / 60, 30 / 40
     assert found == pytest.approx(sensitivity + specificity - 1, abs=1e-15)
     # Hoeffding: scores lie between -0.6 and 0.6.
@@ -60,12 +60,16 @@ def test_of_two_classes_the_skill_is_that_of_youden() -> None:
 
 
 def test_the_skill_in_closed_form() -> None:
-    assert skill(*answers([[7, 0, 0], [0, 2, 0], [0, 0, 1]]))[0] == pytest.approx(1, abs=1e-15)
+    assert prediction_skill(*answers([[7, 0, 0], [0, 2, 0], [0, 0, 1]]))[0] == pytest.approx(
+        1, abs=1e-15
+    )
     # One answer to all, and answers that have nothing to do with the label.
-    assert skill(*answers([[7, 0], [3, 0]]))[0] == pytest.approx(0, abs=1e-15)
-    assert skill(*answers([[6, 2, 4], [3, 1, 2], [0, 0, 0]]))[0] == pytest.approx(0, abs=1e-15)
+    assert prediction_skill(*answers([[7, 0], [3, 0]]))[0] == pytest.approx(0, abs=1e-15)
+    assert prediction_skill(*answers([[6, 2, 4], [3, 1, 2], [0, 0, 0]]))[0] == pytest.approx(
+        0, abs=1e-15
+    )
     # Two classes that are each taken for the other.
-    assert skill(*answers([[0, 5], [5, 0]]))[0] == pytest.approx(-1, abs=1e-15)
+    assert prediction_skill(*answers([[0, 5], [5, 0]]))[0] == pytest.approx(-1, abs=1e-15)
 
 
 CHANCE = [
@@ -86,7 +90,7 @@ CHANCE = [
 @pytest.mark.parametrize(("table", "expected"), CHANCE)
 def test_what_is_no_better_than_chance(table: list[list[int]], expected: bool) -> None:
     assert is_chance(*answers(table)) == expected
-    assert np.isnan(skill(*answers(table))[0]) == (sum(map(any, table)) == 1)
+    assert np.isnan(prediction_skill(*answers(table))[0]) == (sum(map(any, table)) == 1)
 
 
 @pytest.mark.parametrize(("expected", "count"), [(0.5, 40), (0.1, 200), (0.02, 1000), (0.9, 30)])
@@ -142,7 +146,7 @@ def test_no_class_is_outdone_by_another_that_is_named_as_often(classes: int, ima
 
     def doubted_without_a_reason() -> bool:
         wrong = generator.random(len(labels)) < 0.5
-        return bool(find_swapped_classes(labels, (labels + wrong) % classes, classes))
+        return bool(find_swapped_predictions(labels, (labels + wrong) % classes, classes))
 
     assert np.mean([doubted_without_a_reason() for _ in range(1000)]) <= RISK
 
@@ -161,7 +165,7 @@ def test_the_least_number_of_images_that_tells() -> None:
 
     def swapped(images: int) -> list[int]:
         table = [[images, 0, 0], [0, 0, images], [0, images, 0]]
-        return [each.label for each in find_swapped_classes(*answers(table))]
+        return [each.label for each in find_swapped_predictions(*answers(table))]
 
     # Of three classes there are six pairs: 2^-n < 0.01 / 6 from n = 10 on.
     assert swapped(9) == []
@@ -170,37 +174,37 @@ def test_the_least_number_of_images_that_tells() -> None:
 
 def test_a_class_that_is_often_taken_for_another_is_not_doubted() -> None:
     """Dogs that pass for wolves are right now and then, and wolves are wolves."""
-    assert find_swapped_classes(*answers([[30, 70, 0], [5, 95, 0], [0, 0, 50]])) == []
+    assert find_swapped_predictions(*answers([[30, 70, 0], [5, 95, 0], [0, 0, 50]])) == []
     # Where wolves pass for dogs as well, the names may be swapped.
-    found = find_swapped_classes(*answers([[30, 70, 0], [65, 30, 5], [0, 0, 50]]))
+    found = find_swapped_predictions(*answers([[30, 70, 0], [65, 30, 5], [0, 0, 50]]))
     assert [each.label for each in found] == [0, 1]
 
 
 def test_a_class_that_is_hardly_ever_right_is_doubted_though_the_other_is_right() -> None:
-    (found,) = find_swapped_classes(*answers([[5, 60, 5], [2, 90, 0], [0, 0, 50]]))
+    (found,) = find_swapped_predictions(*answers([[5, 60, 5], [2, 90, 0], [0, 0, 50]]))
     assert found == (0, 70, 5, 1, 60)
     # The other may have no images.
     table = np.zeros((20, 20), int)
     np.fill_diagonal(table[:5, :5], 30)
     table[2, 2], table[2, 11] = 1, 29
-    (found,) = find_swapped_classes(*answers(table.tolist()))
+    (found,) = find_swapped_predictions(*answers(table.tolist()))
     assert found == (2, 30, 1, 11, 29)
 
 
 def test_sentences() -> None:
     labels, predictions, _ = answers([[0, 20, 0], [20, 0, 0], [0, 0, 20]])
-    assert doubts(labels, predictions, ["ant", "b\nee", "cat"]) == [
+    assert doubts_about_predictions(labels, predictions, ["ant", "b\nee", "cat"]) == [
         "of 20 images of class 0 (ant) it is right about 0, and takes 20 for class 1 (b\\nee); "
         "of 20 images of class 1 (b\\nee) it is right about 0, and takes 20 for class 0 (ant)"
     ]
     labels = np.repeat(np.arange(8), 40)
-    (accuracy, places) = doubts(labels, (labels + 1) % 8, [*"abcdefgh"])
+    (accuracy, places) = doubts_about_predictions(labels, (labels + 1) % 8, [*"abcdefgh"])
     assert accuracy == (
         "it is right about 0 of 320 images (0.0 %), which is no better than chance, 12.5 %"
     )
     assert places.count("; ") == 5
     assert places.endswith("; so it is with 3 classes more")
-    assert doubts(labels, labels, [*"abcdefgh"]) == []
+    assert doubts_about_predictions(labels, labels, [*"abcdefgh"]) == []
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +222,7 @@ def doubted(resnet: nn.Module, split: Split) -> tuple[float, list[str]]:
     batches = split.batches(range(len(split)), 100, [0.5] * 3, [0.25] * 3)
     table = predict(resnet, batches, np.array(split.labels))
     labels, found = (table[key].to_numpy() for key in ("label", "prediction"))
-    return (labels == found).mean(), doubts(labels, found, split.classes)
+    return (labels == found).mean(), doubts_about_predictions(labels, found, split.classes)
 
 
 def test_folders_in_the_order_of_outputs(
@@ -240,12 +244,12 @@ def test_warnings_are_said_and_returned(original: Split) -> None:
     table = pd.DataFrame({"label": np.repeat(np.arange(10), 20)})
     said: list[str] = []
     wrong = table.assign(prediction=(table["label"] + 1) % 10)
-    found = warn_about_labels("vit", original, wrong, said.append)
+    found = warn_about_predictions("vit", original, wrong, said.append)
     assert said == [f"vitscope: warning: {warning}" for warning in found]
     assert found[0].startswith("vit on the split 'test' of data.mine: it is right about 0 of 200 ")
     assert "class 0 (striped disk) it is right about 0, and takes 20 for class 1" in found[1]
     right = table.assign(prediction=table["label"])
-    assert warn_about_labels("vit", original, right, said.append) == []
+    assert warn_about_predictions("vit", original, right, said.append) == []
 
 
 def test_two_swapped_folders(resnet: nn.Module, original: Split, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import torch
 from tests.helpers.networks import every_mini, hooks_of, mini, mini_blocks, read
 from tests.helpers.processes import python
 from vitscope.files.tensors import TensorFile
-from vitscope.networks.running.latents import extract
+from vitscope.networks.running.latents import write_latents
 from vitscope.package_data import ROOT
 
 IMAGES = torch.randn(5, 3, 32, 32, generator=torch.Generator().manual_seed(0))
@@ -25,7 +25,7 @@ def test_latents_are_those_of_a_forward_pass(tmp_path: Path, name: str, dtype: s
     path = tmp_path / "latents"
     shapes = shapes_of(name)
     batches = IMAGES.split(2)
-    extract(model, cut_points, shapes, batches, 5, path, dtype=dtype, metadata={"a": "b"})
+    write_latents(model, cut_points, shapes, batches, 5, path, dtype=dtype, metadata={"a": "b"})
 
     latents = TensorFile(path)
     assert latents.metadata == {"a": "b"}
@@ -42,7 +42,7 @@ def test_a_model_in_training_is_set_to_inference(tmp_path: Path) -> None:
     model, cut_points = mini("resnet")
     _, expected = read(model, cut_points, IMAGES)
     shapes = shapes_of("resnet")
-    extract(model.train(), cut_points, shapes, [IMAGES], 5, tmp_path / "x")
+    write_latents(model.train(), cut_points, shapes, [IMAGES], 5, tmp_path / "x")
     last = TensorFile(tmp_path / "x").array(cut_points[-1].name)
     np.testing.assert_array_equal(last, expected[-1])
 
@@ -51,7 +51,7 @@ def test_too_few_images_leave_no_file(tmp_path: Path) -> None:
     model, cut_points = mini("vit")
     before = hooks_of(model)
     with pytest.raises(ValueError, match="got 5 images, expected 6"):
-        extract(model, cut_points, shapes_of("vit"), [IMAGES], 6, tmp_path / "x")
+        write_latents(model, cut_points, shapes_of("vit"), [IMAGES], 6, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
     assert hooks_of(model) == before
 
@@ -65,14 +65,14 @@ from tests.networks.running.test_latents import shapes_of
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.feature_variance.compute import measure
 from vitscope.measures.given import OnLatents
-from vitscope.networks.running.latents import extract
+from vitscope.networks.running.latents import write_latents
 
 torch.set_num_threads(1)
 count, path = int(sys.argv[1]), sys.argv[2]
 model, cut_points = mini("vit")
 shapes = shapes_of("vit")
 batches = (torch.zeros(16, 3, 32, 32) for _ in range(count // 16))
-extract(model, cut_points, shapes, batches, count, path)
+write_latents(model, cut_points, shapes, batches, count, path)
 measure(OnLatents(TensorFile(path), 0))
 # Not ru_maxrss: that one starts from the memory of the process that started this one.
 print(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])

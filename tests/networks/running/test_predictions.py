@@ -23,9 +23,9 @@ from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.running.predictions import (
     BY_LABEL,
     predict,
-    refuse_unrepeatable,
-    scores_of_images,
-    why_unrepeatable,
+    refuse_unrepeatable_predictions,
+    score_predictions,
+    why_predictions_differ,
 )
 
 
@@ -46,7 +46,7 @@ class Echo(nn.Module):
 @given(st.integers(1, 30), st.integers(2, 20), st.integers(0, 99), st.floats(0.01, 30))
 def test_scores_are_those_of_torch(images: int, classes: int, seed: int, scale: float) -> None:
     logits, labels = drawn(images, classes, seed, scale)
-    ours = scores_of_images(logits, labels)
+    ours = score_predictions(logits, labels)
     probability = torch.softmax(logits.double(), 1)
     exact = {"rtol": 0, "atol": 1e-13}
     torch.testing.assert_close(ours["confidence"], probability.max(1).values, **exact)
@@ -64,14 +64,14 @@ def test_scores_are_those_of_torch(images: int, classes: int, seed: int, scale: 
 
 def test_extreme_and_equal_logits() -> None:
     # Nothing overflows, and small errors are not lost.
-    ours = scores_of_images(torch.tensor([[1e30, -1e30], [1e30, -1e30]]), torch.tensor([0, 1]))
+    ours = score_predictions(torch.tensor([[1e30, -1e30], [1e30, -1e30]]), torch.tensor([0, 1]))
     assert ours["confidence"].tolist() == [1, 1]
     assert ours["brier"].tolist() == [0, 2]
     assert ours["nll"].tolist() == pytest.approx([0, 2e30])
-    brier = scores_of_images(torch.tensor([[30.0, 0.0]]), torch.tensor([0]))["brier"]
+    brier = score_predictions(torch.tensor([[30.0, 0.0]]), torch.tensor([0]))["brier"]
     assert brier.item() == pytest.approx(2 * np.exp(-60), rel=1e-2)
     # Of equal logits the first class is predicted, and all are on top.
-    ours = scores_of_images(torch.zeros(10, 10), torch.arange(10))
+    ours = score_predictions(torch.zeros(10, 10), torch.arange(10))
     assert ours["prediction"].tolist() == [0] * 10
     assert ours["top5"].all()
 
@@ -204,8 +204,10 @@ def test_passes_that_differ_are_told(kind: str) -> None:
     build, sentence = OF_ONE_DRAW[kind]
     model, before = build().eval(), torch.get_rng_state()
     with pytest.raises(VitscopeError, match=sentence):
-        refuse_unrepeatable(model, {"mean": [0.5] * 3, "image_size": 16}, torch.device("cpu"))
-    assert why_unrepeatable(model, IMAGE)
+        refuse_unrepeatable_predictions(
+            model, {"mean": [0.5] * 3, "image_size": 16}, torch.device("cpu")
+        )
+    assert why_predictions_differ(model, IMAGE)
     assert torch.equal(torch.get_rng_state(), before)
     assert not any(module._forward_hooks for module in model.modules())
 
@@ -229,4 +231,4 @@ def seeded() -> nn.Module:
 def test_passes_that_are_alike(build: Callable[[], nn.Module]) -> None:
     model = build().eval()
     kind = next(model.parameters()).dtype
-    assert why_unrepeatable(model, IMAGE.to(kind)) is None
+    assert why_predictions_differ(model, IMAGE.to(kind)) is None

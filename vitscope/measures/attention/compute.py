@@ -418,7 +418,7 @@ def measure_attention_rollout(
                 **on_subject(values.double().numpy(), (height, width), given.images.mask(row)),
                 "picture": picture,
                 "whole": whole_picture(given, row),
-                **name_class(given, returned),
+                **name_shown_class(given, returned),
             }
         )
     return pd.DataFrame(found)

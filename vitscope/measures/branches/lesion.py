@@ -22,7 +22,7 @@ from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import accuracy_changes
-from vitscope.networks.building.networks import logits_of, without_fast_path
+from vitscope.networks.building.networks import logits_of_network, without_fast_path
 from vitscope.networks.finding.capture import PROVED, Silencing, refuse_unproven_capture
 from vitscope.networks.finding.cut_points import CUT_POINT, Alike, CutPoint, Join, OperationId
 
@@ -118,7 +118,7 @@ def _reusing_output_in_lesion(kept: _Kept, silencing: Silencing) -> Callable[...
 
 def _logits_in_mode(model: nn.Module, images: Tensor, mode: Silencing) -> Tensor:
     with mode:
-        return logits_of(model(images))
+        return logits_of_network(model(images))
 
 
 def _is_unchangeable(output: object) -> bool:

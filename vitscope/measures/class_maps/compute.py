@@ -24,7 +24,7 @@ from vitscope.networks.attention.reading import Attention, Weights, attending
 from vitscope.networks.finding.capture import capturing_tensors
 from vitscope.networks.finding.cut_points import CutPoint, named_cut_point
 from vitscope.networks.finding.operations import Args, Kwargs, OperationMode
-from vitscope.networks.running.predictions import decide_among
+from vitscope.networks.running.predictions import predict_among
 
 _LEAVE_OUT = "leave class_maps, deletion and insertion out."
 
@@ -160,7 +160,7 @@ class Explainer:
                     f"The {type(network).__name__} computes its logits without gradients, so that "
                     f"nothing tells what they depend on: {_LEAVE_OUT}"
                 )
-            scores = decide_among(logits, self._outputs)
+            scores = predict_among(logits, self._outputs)
             number = int(scores[0].argmax()) if self._class is None else self._class
             edges = [*places.edges.values()]
             back = torch.autograd.grad(
@@ -203,7 +203,7 @@ class Explainer:
         """Return the probability of class `number` for each view."""
         found = []
         for batch in torch.split(views, self._given.batch_size):
-            logits = decide_among(self._network(batch), self._outputs)
+            logits = predict_among(self._network(batch), self._outputs)
             found.append(logits.double().softmax(1)[:, number].cpu().numpy())
         return np.concatenate(found)
 

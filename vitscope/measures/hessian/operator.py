@@ -3,7 +3,7 @@
 The graph of the gradient is built once for each batch, and each product is one backward pass
 through this graph. By measurement, this is faster than forward-mode derivatives of the gradient,
 which compute the loss again for every vector, and faster than multiplying with several vectors at
-once. On a GPU the backward pass is recorded as a CUDA graph, in the same block of `own_stream` in
+once. On a GPU the backward pass is recorded as a CUDA graph, in the same block of `own_device_stream` in
 which the graph of the gradient was built. The network cannot be compiled: code that `torch.compile`
 generates has no second derivative.
 """
@@ -25,7 +25,7 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.lanczos import Start
 from vitscope.networks.building.networks import plain_attention
-from vitscope.networks.running.device import Recording, own_stream
+from vitscope.networks.running.device import Recording, own_device_stream
 from vitscope.progress import Progress, say_on_stderr
 from vitscope.training.steps import decays, trained_parameters
 
@@ -280,7 +280,7 @@ class Loss:
         """Check the Hessian, call `measure` for each batch, and return its tables as one."""
         checked = min(CHECKED, self.batch_size)
         progress, tables = Progress(len(batches), "batches", self.given.say), []
-        with own_stream(self.given.device):
+        with own_device_stream(self.given.device):
             require_deterministic_hessian(lambda: self.hessian(batches[0], checked))
             for batch in batches:
                 tables.append(measure(batch, self.hessian(batch)))

@@ -20,8 +20,8 @@ from vitscope.measures.landscape.measure import (
     landscape_points_for_claims,
 )
 from vitscope.measures.scores import scores_of
-from vitscope.networks.running.device import Recording, is_recorded, own_stream
-from vitscope.networks.running.predictions import scores_of_images
+from vitscope.networks.running.device import Recording, is_recorded, own_device_stream
+from vitscope.networks.running.predictions import score_predictions
 from vitscope.progress import Progress
 from vitscope.training.batches import Augmented
 
@@ -138,7 +138,7 @@ def scores_at_point(
     scored = []
     for each, wanted in zip(there, targets, strict=True):
         loss = -(wanted.double() * each.double().log_softmax(1)).sum(1)
-        scored.append(scores_of_images(each, wanted.argmax(1)) | {"loss": loss})
+        scored.append(score_predictions(each, wanted.argmax(1)) | {"loss": loss})
     columns = {key: torch.cat([each[key] for each in scored]).numpy() for key in scored[0]}
     nll = float(columns.pop("loss").mean())
     return scores_of(pd.DataFrame(columns), targets[0].shape[1]) | {"nll": nll}
@@ -168,7 +168,7 @@ def losses_at(
     def compute_logits(batch: Tensor) -> tuple[Tensor]:
         return (model(batch).float(),)
 
-    with moving_weights(model, settings.seed, pair) as move, own_stream(device):
+    with moving_weights(model, settings.seed, pair) as move, own_device_stream(device):
         batches = batches_at_landscape_points(images, settings.batch_size, device, layout)
         for x, y in points:
             move(x, y)

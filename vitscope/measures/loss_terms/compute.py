@@ -15,9 +15,9 @@ from vitscope.measures.hessian.operator import (
     require_deterministic_hessian,
 )
 from vitscope.measures.landscape.compute import moving_weights
-from vitscope.networks.running.device import own_stream
+from vitscope.networks.running.device import own_device_stream
 from vitscope.progress import Progress
-from vitscope.training.batches import clean_batches
+from vitscope.training.batches import draw_clean_batches
 from vitscope.training.recipe import training_rows
 from vitscope.training.steps import decays, trained_parameters
 
@@ -74,12 +74,12 @@ def measure_loss_terms(
     split, network, how = given.drawn_from, given.network.eval().to(given.device), dict(drawing)
     assert split, "clean images are those that were augmented"
     rows, most = training_rows(split, how.pop("recipe")), (batches[-1] + 1) * batch_size
-    batched = zip(*clean_batches(split, rows, len(given.images), **how), strict=True)
+    batched = zip(*draw_clean_batches(split, rows, len(given.images), **how), strict=True)
     clean = [torch.cat(each)[:most] for each in batched]
     drawn = {False: given.images.rows(0, most), True: clean}
     at = np.linspace(-radius, radius, points).tolist()
     progress, tables = Progress(2 * len(batches), "batches", given.say), []
-    with own_stream(given.device):
+    with own_device_stream(given.device):
         first = [each[:CHECKED].to(given.device) for each in drawn[False]]
         require_deterministic_hessian(
             lambda: hessian_of_model(network, first[0], first[1], weight_decay)

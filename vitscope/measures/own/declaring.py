@@ -26,8 +26,8 @@ from vitscope.measures.measure import (
 from vitscope.measures.registry import OwnMeasure
 from vitscope.networks.building.own_code import (
     OwnCode,
-    check_call,
-    digest_of,
+    check_own_code_call,
+    digest_of_own_code,
     locate_user_code,
     shown,
 )
@@ -47,10 +47,10 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
             f"{quoted(name)}: choose another name."
         )
     code = locate_user_code({"file": entry["file"]}, folder, where)
-    digest = digest_of(code, where)
+    digest = digest_of_own_code(code, where)
     keywords = entry.get("keywords", {})
     defined = _OwnMeasureFile(code, where)
-    check_call(code, FUNCTION, keywords, where, f"{where}.file", 1)
+    check_own_code_call(code, FUNCTION, keywords, where, f"{where}.file", 1)
     runs = {"file": str(folder / entry["file"]), "module": code.module, "code": digest}
     measure = defined.measure(name)
     merge = mean_over_images("value") if measure.in_parts else Merge()

@@ -7,7 +7,7 @@ from vitscope.corruptions.corrupted import corrupted_batches
 from vitscope.data.split import known_labels
 from vitscope.measures.given import OnModel
 from vitscope.measures.scores import scores_of
-from vitscope.networks.running.predictions import predict, warn_about_labels
+from vitscope.networks.running.predictions import predict, warn_about_predictions
 
 
 def measure_robustness(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataFrame:
@@ -25,7 +25,7 @@ def measure_robustness(given: OnModel, corruptions: Sequence[str], clean: bool) 
     for corruption, severity, batches in views:
         predictions = predict(given.network, batches, labels, given.device)
         if corruption == CLEAN:
-            given.warnings.extend(warn_about_labels(given.model, given.images, predictions))
+            given.warnings.extend(warn_about_predictions(given.model, given.images, predictions))
         scores = scores_of(predictions, given.settings["classes"])
         facts = {"corruption": corruption, "severity": severity, "images": len(labels)}
         right = (predictions["label"] == predictions["prediction"]).to_numpy()

@@ -8,7 +8,7 @@ from vitscope.files.tensors import TensorFile
 from vitscope.measures.given import OnWeights
 from vitscope.measures.trainings.measure import LEARNING_CURVES_TABLE, RECORDED
 from vitscope.settings.snapshots import END
-from vitscope.training.trajectory import check_moment_count, polar_coordinates
+from vitscope.training.trajectory import check_trajectory_length, polar_trajectory
 
 
 def measure_learning_curves(given: OnWeights, snapshots: Mapping[str, int]) -> pd.DataFrame:
@@ -39,7 +39,7 @@ def trajectory_of_snapshots(
     """
     files = list(snapshots.values())
     tensors = ([file.array(name).ravel() for file in files] for name in parameters)
-    points = polar_coordinates(len(files), tensors)
+    points = polar_trajectory(len(files), tensors)
     return _trajectory_table(points, list(snapshots), warmup).assign(source="snapshots")
 
 
@@ -53,7 +53,7 @@ def recorded_trajectory(history: pd.DataFrame, warmup: str | None, where: str) -
             f"{where} records no trajectory: train with `trajectory: true`, or leave out the "
             f"`history` of the model and name its `snapshots`."
         )
-    check_moment_count(len(history) + 1)
+    check_trajectory_length(len(history) + 1)
     start = pd.DataFrame({"epoch": [0], "radius": [1.0], "angle": [0.0]})
     points = pd.concat([start, history.sort_values("epoch")[list(start)]], ignore_index=True)
     return _trajectory_table(points, [str(epoch) for epoch in points["epoch"]], warmup).assign(

@@ -1,4 +1,4 @@
-"""Families of networks: how to build one, and what its module declares (docs/families.md)."""
+"""Families of networks: how to build a network, and what a module declares (docs/families.md)."""
 
 import ast
 import importlib
@@ -59,7 +59,10 @@ class Wanted(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Describes a kind of network: what builds one, and whether it works on the meta device."""
+    """Describes a kind of network: the function that builds a network of this kind.
+
+    `without_values` says whether the function works on the meta device.
+    """
 
     network: Callable[[Wanted], "nn.Module"]
     without_values: bool
@@ -74,7 +77,10 @@ class Family(NamedTuple):
     ) -> "nn.Module":
         """Build the network that `arch` describes; without `num_classes`, it has no classifier."""
         # Import here, so that families can be listed without torch.
-        from vitscope.networks.building.networks import adapt_input_and_output, why_no_classifier
+        from vitscope.networks.building.networks import (
+            adapt_input_and_output,
+            why_built_without_classifier,
+        )
 
         try:
             network = self.network(Wanted(arch, num_classes or 0, image_size, channels))
@@ -88,7 +94,7 @@ class Family(NamedTuple):
                 f"No network can be built from arch {dict(arch)} for {classes} classes and "
                 f"{height}x{width} images{hint}: {reason}."
             ) from error
-        if num_classes and (why := why_no_classifier(network)):
+        if num_classes and (why := why_built_without_classifier(network)):
             raise VitscopeError(
                 f"The network has no classifier ({why}), and the study says {num_classes} classes: "
                 f"give `classes: null` to the model."
@@ -122,8 +128,10 @@ def _expand_arch_key(key: tuple[str, str] | dict[str, Any]) -> dict[str, Any]:
     return key if isinstance(key, dict) else {"description": key[1]} | VALUES[key[0]]
 
 
-def prepare(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Run the family's own checks of `arch`, and return it in the form that jobs take."""
+def prepare_family_arch(
+    name: str, arch: Mapping[str, Any], folder: Path, where: str
+) -> dict[str, Any]:
+    """Run the family's own checks of `arch`, and return `arch` in the form that jobs use."""
     module: str | None = _read_constant(name, "PREPARED_BY")
     if module is None:
         return {**arch}
@@ -131,7 +139,7 @@ def prepare(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dic
     return found
 
 
-def complete_arch(name: str, arch: Mapping[str, Any]) -> dict[str, Any]:
+def complete_family_arch(name: str, arch: Mapping[str, Any]) -> dict[str, Any]:
     """Return `arch` with the family's defaults, and with its `depth` replaced by the blocks."""
     depths = _read_constant(name, "DEPTHS") or {}
     published = depths[arch["depth"]] if depths and "depth" in arch else {}
@@ -143,7 +151,7 @@ def complete_arch(name: str, arch: Mapping[str, Any]) -> dict[str, Any]:
 @cache
 def _read_constant(family: str, name: str) -> Any:
     """Read a constant from a family's source, without running it; None if it is missing."""
-    _check_family(family)
+    _refuse_unknown_family(family)
     spec = importlib.util.find_spec(module_of(family))
     if spec is None or spec.origin is None:
         raise VitscopeError(f"The source of the model family '{family}' cannot be found.")
@@ -155,12 +163,12 @@ def _read_constant(family: str, name: str) -> Any:
 
 
 def find_family(name: str) -> Family:
-    _check_family(name)
+    _refuse_unknown_family(name)
     module = importlib.import_module(module_of(name))
     return Family(module.network, not getattr(module, "WITH_VALUES", False))
 
 
-def build_network(network: Mapping[str, Any]) -> "nn.Module":
+def build_family_network(network: Mapping[str, Any]) -> "nn.Module":
     return find_family(network["family"]).build(
         network["arch"],
         network["classes"],
@@ -170,7 +178,7 @@ def build_network(network: Mapping[str, Any]) -> "nn.Module":
     )
 
 
-def _check_family(name: str) -> None:
+def _refuse_unknown_family(name: str) -> None:
     there = family_names()
     if name not in there:
         raise VitscopeError(

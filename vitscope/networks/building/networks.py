@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.hooks import RemovableHandle
 
 from vitscope.errors import VitscopeError, nearest, quoted
-from vitscope.networks.building.family import build_network, find_family
+from vitscope.networks.building.family import build_family_network, find_family
 
 # The name, or the index, of the logits among a network's output tensors.
 Output = int | str | None
@@ -25,7 +25,7 @@ def adapt_input_and_output(
     network: nn.Module, *, logits: bool, output: Output = None
 ) -> list[RemovableHandle]:
     """Make a network cast images to its own dtype and, if asked, return its logits or `output`."""
-    hooks = [network.register_forward_pre_hook(_cast_to_own_type)]
+    hooks = [network.register_forward_pre_hook(_cast_to_network_type)]
     if logits or output is not None:
         hooks.append(network.register_forward_hook(partial(_give_logits, output=output)))
     return hooks
@@ -37,7 +37,7 @@ def own_type(network: nn.Module) -> torch.dtype:
     return next(types, torch.float32)
 
 
-def why_no_classifier(network: nn.Module) -> str | None:
+def why_built_without_classifier(network: nn.Module) -> str | None:
     """Return why a network seems to have no classifier, such as "num_classes is 0"; else None."""
     if getattr(network, "num_classes", None) == 0:
         return "num_classes is 0"
@@ -53,7 +53,7 @@ def widened(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.itemsize < 4 else tensor
 
 
-def _cast_to_own_type(network: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _cast_to_network_type(network: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
     kind = own_type(network)
     return tuple(
         each.to(kind) if isinstance(each, Tensor) and each.is_floating_point() else each
@@ -62,11 +62,11 @@ def _cast_to_own_type(network: nn.Module, args: tuple[Any, ...]) -> tuple[Any, .
 
 
 def _give_logits(network: nn.Module, args: Any, returned: Any, *, output: Output) -> Tensor:
-    return widened(logits_of(returned, output))
+    return widened(logits_of_network(returned, output))
 
 
-def logits_of(returned: Any, output: Output = None) -> Tensor:
-    """Return the tensor `output` of a network's result; by default its `logits` or only tensor."""
+def logits_of_network(returned: Any, output: Output = None) -> Tensor:
+    """Return the tensor `output` of a network's result; by default `logits`, or its only tensor."""
     named = _named_tensors(returned)
     if output is not None:
         name = str(output)
@@ -86,7 +86,8 @@ def logits_of(returned: Any, output: Output = None) -> Tensor:
         return tensors[0]
     raise VitscopeError(
         f"The network returned a {type(returned).__name__} of {len(tensors)} tensors, allowed: the "
-        f"logits alone, or an object or mapping that holds them as 'logits'.{_advise_output(named)}"
+        f"logits alone, or an object or mapping that holds them as 'logits'."
+        f"{_advise_network_output(named)}"
     )
 
 
@@ -117,7 +118,7 @@ def _named_tensors(returned: Any) -> dict[str, Tensor]:
     return {str(name): value for name, value in named if isinstance(value, Tensor)}
 
 
-def _advise_output(named: Mapping[str, Tensor]) -> str:
+def _advise_network_output(named: Mapping[str, Tensor]) -> str:
     if not named:
         return ""
     shapes = (f"{name} ({'x'.join(map(str, each.shape))})" for name, each in named.items())
@@ -130,7 +131,9 @@ def _advise_output(named: Mapping[str, Tensor]) -> str:
     )
 
 
-def count_images(network: nn.Module, counted: Callable[[int], object]) -> RemovableHandle:
+def count_images_into_network(
+    network: nn.Module, counted: Callable[[int], object]
+) -> RemovableHandle:
     """Call `counted` with the number of images in each batch that a network is given."""
 
     def count_batch(module: nn.Module, args: Any, kwargs: Any) -> None:
@@ -170,11 +173,11 @@ Network = Mapping[str, Any]
 
 
 def empty_network(network: Network) -> nn.Module:
-    """Build a network to inspect, on the meta device (without values) if its family can."""
+    """Build a network to inspect, on the meta device (without values) if its family allows that."""
     without_values = find_family(network["family"]).without_values
     device = torch.device("meta" if without_values else "cpu")
     with torch.random.fork_rng(devices=()), device:
-        return _run_eagerly_if_compiled(build_network(network))
+        return _run_eagerly_if_compiled(build_family_network(network))
 
 
 class _Undrawn(TorchFunctionMode):
@@ -193,25 +196,25 @@ class _Undrawn(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def undrawn_network(network: Network) -> nn.Module:
+def uninitialized_network(network: Network) -> nn.Module:
     """Build a network to load weights into, without initializing its parameters.
 
     Do not use the meta device for that, because it would import the compiler of torch.
     """
     undrawn = find_family(network["family"]).without_values
     with torch.random.fork_rng(devices=()), _Undrawn() if undrawn else nullcontext():
-        return _run_eagerly_if_compiled(build_network(network))
+        return _run_eagerly_if_compiled(build_family_network(network))
 
 
 def drawn_network(network: Network, seed: int = 0) -> nn.Module:
-    """Build a network with its initial values, drawn by `seed`."""
+    """Build a network with its random initial values, drawn with `seed`."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
-        return _run_eagerly_if_compiled(build_network(network))
+        return _run_eagerly_if_compiled(build_family_network(network))
 
 
 def _run_eagerly_if_compiled(model: nn.Module) -> nn.Module:
-    """Switch torch.compile off until the job ends if parts of a network are compiled."""
+    """If parts of a network are compiled, switch torch.compile off until the job ends."""
     if is_compiled(model):
         torch.compiler.set_stance("force_eager")
     return model

@@ -23,7 +23,7 @@ from vitscope.files import python_code
 
 # Keys of `arch` that are not keywords of the function; `prepare` adds `code`, a digest.
 OWN_KEYS = ("file", "module", "make", "code")
-# Code that uses these may define names at run time that its source does not show.
+# Code that uses these functions may define names at run time that its source does not show.
 MAKING_NAMES = frozenset({"globals", "locals", "vars", "setattr", "exec"})
 PACKAGE = __name__.partition(".")[0]
 INSTALLED = ("site-packages", "dist-packages", Path(sysconfig.get_path("stdlib")).name)
@@ -46,7 +46,7 @@ class OwnCode:
         return self.root.name in INSTALLED
 
     def files(self) -> dict[str, Path]:
-        """Return the files of the module and of its imports beside it, by module name."""
+        """Return the files of the module, and of the modules beside it that it imports, by name."""
         if not self.is_installed:
             return python_code.reached_files([self.module], self._file_of)
         # Take all files of an installed library: following its imports would take seconds.
@@ -78,22 +78,22 @@ def shown(file: Path) -> str:
 def locate_user_code(arch: Mapping[str, Any], folder: Path, where: str) -> OwnCode:
     """Find the module that `arch` gives by file, relative to the study's `folder`, or by name."""
     if "file" not in arch:
-        return _locate_module(arch["module"], folder, f"{where}.module")
+        return _locate_own_module(arch["module"], folder, f"{where}.module")
     file = _absolute_path(path_in_study(folder, arch["file"]))
-    there = _python_files_in(file.parent)
+    there = _own_code_files_in(file.parent)
     if file.name not in there:
         raise VitscopeError(
             f"{where}.file: {shown(file)} is not a file of Python: give the path of a file NAME.py "
             f"that is there, relative to the study or absolute.{nearest(file.name, there)}"
         )
-    return OwnCode(file, arch.get("module") or _name_in_packages(file, f"{where}.file"))
+    return OwnCode(file, arch.get("module") or _own_module_name(file, f"{where}.file"))
 
 
 def find_code(file: str, module: str) -> OwnCode:
     return locate_user_code({"file": file, "module": module}, Path(), "own code")
 
 
-def _python_files_in(folder: Path) -> list[str]:
+def _own_code_files_in(folder: Path) -> list[str]:
     try:
         return [path.name for path in folder.glob("*.py") if path.is_file()]
     except OSError:
@@ -115,8 +115,8 @@ def _absolute_path(path: Path) -> Path:
 def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
     """Check the code without running it; return `arch` with its file, module and digest."""
     own = locate_user_code(arch, folder, where)
-    code = digest_of(own, where)
-    check_call(own, arch["make"], function_keywords(arch), where, f"{where}.make")
+    code = digest_of_own_code(own, where)
+    check_own_code_call(own, arch["make"], function_keywords(arch), where, f"{where}.make")
     # Keep the path relative if `folder` is, so that moving the whole folder changes nothing.
     said, start = own.file, _absolute_path(folder)
     if "file" in arch:
@@ -126,20 +126,20 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
     return {**arch, "file": str(said), "module": own.module, "code": code}
 
 
-def check_call(
+def check_own_code_call(
     own: OwnCode, name: str, given: Mapping[str, Any], where: str, key: str, arguments: int = 0
 ) -> None:
     """Refuse a function that is missing or cannot be called as planned.
 
-    The call has `arguments` arguments by position, and the keywords `given`.
+    The call passes `arguments` positional arguments and the keywords `given`.
     """
     file = shown(own.file)
     if (hiding := own.files().get(own.module)) != own.file:
         raise VitscopeError(f"{where}: {file} cannot be imported beside {hiding}: rename it.")
     tree = ast.parse(own.file.read_bytes())
-    defined = [*_defined_names(tree.body)]
+    defined = [*_names_in_own_code(tree.body)]
     found = [node for there, node in defined if there == name]
-    if not found and not _makes_names_at_run_time(tree):
+    if not found and not _own_code_makes_names_at_run_time(tree):
         made_here = ast.FunctionDef | ast.ClassDef
         functions = [there for there, node in defined if isinstance(node, made_here)]
         raise VitscopeError(
@@ -151,10 +151,10 @@ def check_call(
     function = _find_checkable_function(made)
     if function is not None and not others:
         place = f"{where}: {file}, line {function.lineno}"
-        _check_keywords(name, function, given, place, arguments)
+        _check_own_code_keywords(name, function, given, place, arguments)
 
 
-def _name_in_packages(file: Path, where: str) -> str:
+def _own_module_name(file: Path, where: str) -> str:
     """Return the full name of a file's module, with the packages that contain it."""
     packages = takewhile(lambda folder: (folder / "__init__.py").is_file(), file.parents)
     parts = [folder.name for folder in packages][::-1]
@@ -166,10 +166,10 @@ def _name_in_packages(file: Path, where: str) -> str:
     return ".".join(parts)
 
 
-def _locate_module(name: str, folder: Path, where: str) -> OwnCode:
-    """Find a module beside the study or, failing that, installed, without importing it."""
+def _locate_own_module(name: str, folder: Path, where: str) -> OwnCode:
+    """Find a module beside the study or else an installed module, without importing it."""
     top, *inner = name.split(".")
-    spec = PathFinder.find_spec(top, [str(_absolute_path(folder))]) or _find_installed_module(top)
+    spec = PathFinder.find_spec(top, [str(_absolute_path(folder))]) or _find_installed_own_code(top)
     found = top
     for part in inner:
         folders = spec.submodule_search_locations if spec else None
@@ -185,7 +185,7 @@ def _locate_module(name: str, folder: Path, where: str) -> OwnCode:
     return OwnCode(_absolute_path(Path(origin)), name)
 
 
-def _find_installed_module(name: str) -> ModuleSpec | None:
+def _find_installed_own_code(name: str) -> ModuleSpec | None:
     try:
         return find_spec(name)
     except ValueError:
@@ -193,7 +193,7 @@ def _find_installed_module(name: str) -> ModuleSpec | None:
         return None
 
 
-def digest_of(own: OwnCode, where: str) -> str:
+def digest_of_own_code(own: OwnCode, where: str) -> str:
     try:
         files = own.files()
     except SyntaxError as error:
@@ -210,7 +210,7 @@ def digest_of(own: OwnCode, where: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def _defined_names(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
+def _names_in_own_code(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name, node
@@ -224,9 +224,9 @@ def _defined_names(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
             if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
                 yield inner.id, node
         for block in ("body", "orelse", "finalbody"):
-            yield from _defined_names(getattr(node, block, []))
+            yield from _names_in_own_code(getattr(node, block, []))
         for handler in getattr(node, "handlers", []):
-            yield from _defined_names(handler.body)
+            yield from _names_in_own_code(handler.body)
 
 
 def _find_checkable_function(made: ast.AST) -> ast.FunctionDef | None:
@@ -242,7 +242,7 @@ def _find_checkable_function(made: ast.AST) -> ast.FunctionDef | None:
     return made if isinstance(made, ast.FunctionDef) and not made.decorator_list else None
 
 
-def _makes_names_at_run_time(tree: ast.Module) -> bool:
+def _own_code_makes_names_at_run_time(tree: ast.Module) -> bool:
     return any(
         (isinstance(node, ast.Name) and node.id in MAKING_NAMES)
         or (isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
@@ -251,7 +251,7 @@ def _makes_names_at_run_time(tree: ast.Module) -> bool:
     )
 
 
-def _check_keywords(
+def _check_own_code_keywords(
     make: str, function: ast.FunctionDef, given: Mapping[str, Any], place: str, arguments: int
 ) -> None:
     parameters = function.args
@@ -279,7 +279,7 @@ def _check_keywords(
         raise VitscopeError(f"{place}: {make} needs {what}: add it to the arch.")
 
 
-# Paths of the user's files in use, as Python has them, and as messages show them.
+# Maps the absolute path of each user file in use to the path that messages show.
 _FILES: dict[Path, str] = {}
 # The folder that was put on sys.path for these files; empty for installed code.
 _FOLDERS: list[str] = []
@@ -293,8 +293,8 @@ def call_user_function(arch: Mapping[str, Any], keywords: Mapping[str, Any]) -> 
 
 @contextmanager
 def running_user_code(own: OwnCode, what: str) -> Iterator[ModuleType]:
-    """Import a user's module for the block, and locate any error there by file and line."""
-    _begin_imports_in(own)
+    """Import a user's module for the block; report errors in the user's code by file and line."""
+    _begin_own_code_imports(own)
     # Write no bytecode beside a user's files: it hides a second edit within one second.
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
@@ -304,14 +304,14 @@ def running_user_code(own: OwnCode, what: str) -> Iterator[ModuleType]:
     except (Exception, SystemExit) as error:
         place = f"{shown(own.file)}: {what}"
         raise VitscopeError(
-            explain_user_error(error) or f"{place}: {_error_in_words(error)}."
+            explain_own_code_error(error) or f"{place}: {_error_in_words(error)}."
         ) from error
     finally:
         sys.dont_write_bytecode = before
 
 
-def explain_user_error(error: BaseException) -> str | None:
-    """Return a sentence that locates an error in a user's code; None if it is from elsewhere."""
+def explain_own_code_error(error: BaseException) -> str | None:
+    """Return a sentence that locates an error in a user's code; None for an error elsewhere."""
     if isinstance(error, SyntaxError) and (file := _FILES.get(Path(error.filename or ""))):
         return f"{file}, line {error.lineno}: {_error_in_words(error)}."
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -326,11 +326,11 @@ def _error_in_words(error: BaseException) -> str:
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
-def _begin_imports_in(own: OwnCode) -> None:
-    """Put the folder of a user's code on sys.path, in place of that of earlier code."""
+def _begin_own_code_imports(own: OwnCode) -> None:
+    """Put the folder of a user's code on sys.path, in place of the folder of earlier code."""
     files = own.files()
     if not own.is_installed and [str(own.root)] != _FOLDERS:
-        _end_imports()
+        _end_own_code_imports()
         sys.path.insert(0, str(own.root))
         _FOLDERS.append(str(own.root))
     _FILES.update({file: shown(file) for file in files.values()})
@@ -345,7 +345,7 @@ def _begin_imports_in(own: OwnCode) -> None:
             )
 
 
-def _end_imports() -> None:
+def _end_own_code_imports() -> None:
     while _FOLDERS:
         folder = _FOLDERS.pop()
         if folder in sys.path:
@@ -363,7 +363,7 @@ FAMILIES = Path(__file__).with_name("families")
 GETS = "__getattr__"
 
 
-def explain_failure(error: Exception) -> str | None:
+def explain_network_code_failure(error: Exception) -> str | None:
     """Return a sentence about an error that the code of a network raised; None for other errors."""
     torch = sys.modules.get("torch")
     if torch is None or torch.__file__ is None:

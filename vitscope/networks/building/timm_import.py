@@ -28,20 +28,20 @@ _LIBRARIES: list[torch.library.Library] = []
 
 
 def import_timm(name: str = "timm") -> ModuleType:
-    declare()
+    declare_torchvision_operators()
     with warnings.catch_warnings():
         # timm imports tqdm, which would warn in every notebook without ipywidgets.
         warnings.filterwarnings("ignore", message="IProgress not found")
         try:
-            with _compiler_deferred():
+            with _timm_import_without_compiler():
                 return importlib.import_module(name)
         except ImportError:
-            # Another version of timm may need more of the compiler at once, so do not defer that.
+            # Another version of timm may use more of the compiler during its import: defer nothing.
             return importlib.import_module(name)
 
 
 @contextmanager
-def _compiler_deferred() -> Iterator[None]:
+def _timm_import_without_compiler() -> Iterator[None]:
     """Make modules imported in the block import torch's compiler only when they first need it."""
     compiler, decorators = "torch._dynamo", "torch._dynamo.utils"
     if compiler in sys.modules:
@@ -83,10 +83,10 @@ def _disabled_later(function: Callable[..., Any]) -> Callable[..., Any]:
     return call_excluded
 
 
-def declare() -> None:
+def declare_torchvision_operators() -> None:
     """Declare the operators that `import torchvision` expects, if it cannot load its own."""
     missing = [name for name in UNDECLARED if not hasattr(torch.ops.torchvision, name)]
-    if not missing or _loads_its_operators():
+    if not missing or _torchvision_loads_operators():
         return
     library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
     for name in missing:
@@ -94,7 +94,7 @@ def declare() -> None:
     _LIBRARIES.append(library)
 
 
-def _loads_its_operators() -> bool:
+def _torchvision_loads_operators() -> bool:
     """Load the compiled operators of torchvision, and tell whether that worked."""
     spec = importlib.util.find_spec("torchvision")
     if spec is None or spec.origin is None:

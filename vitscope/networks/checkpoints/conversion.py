@@ -19,13 +19,13 @@ from vitscope.networks.building.networks import (
     drawn_network,
     empty_network,
     fill,
-    undrawn_network,
+    uninitialized_network,
 )
 from vitscope.networks.checkpoints.foreign import Foreign, Place, StateDict, read_foreign
 from vitscope.networks.checkpoints.translation import (
     SHOWN,
     Translated,
-    check_names,
+    check_translated_names,
     classifier_names,
     find_layout,
     is_of_hugging_face,
@@ -49,22 +49,23 @@ def write_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[s
     """Write a state dict; the same weights and metadata always give the same bytes."""
     # The safetensors library would write the metadata in a different order in each process.
     tensors = {
-        name: (_file_dtype(name, tensor), tuple(tensor.shape)) for name, tensor in weights.items()
+        name: (_converted_dtype(name, tensor), tuple(tensor.shape))
+        for name, tensor in weights.items()
     }
     with TensorWriter(path, tensors, metadata) as writer:
         for name, tensor in weights.items():
-            writer.write(name, 0, _file_array(name, tensor))
+            writer.write(name, 0, _converted_array(name, tensor))
 
 
-def sha256_of(weights: Mapping[str, Tensor]) -> str:
+def sha256_of_weights(weights: Mapping[str, Tensor]) -> str:
     digest = hashlib.sha256()
     for name, tensor in weights.items():
-        digest.update(f"{name} {_file_dtype(name, tensor)} {tuple(tensor.shape)}\n".encode())
-        digest.update(_file_array(name, tensor).tobytes())
+        digest.update(f"{name} {_converted_dtype(name, tensor)} {tuple(tensor.shape)}\n".encode())
+        digest.update(_converted_array(name, tensor).tobytes())
     return digest.hexdigest()
 
 
-def _file_dtype(name: str, tensor: Tensor) -> str:
+def _converted_dtype(name: str, tensor: Tensor) -> str:
     if tensor.dtype not in _FILE_DTYPES:
         raise VitscopeError(
             f"The network holds {name} as {tensor.dtype}, which is not measured: build it in "
@@ -73,21 +74,21 @@ def _file_dtype(name: str, tensor: Tensor) -> str:
     return _FILE_DTYPES[tensor.dtype]
 
 
-def _file_array(name: str, tensor: Tensor) -> npt.NDArray[Any]:
+def _converted_array(name: str, tensor: Tensor) -> npt.NDArray[Any]:
     tensor = tensor.contiguous()
     raw = tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor
     array: npt.NDArray[Any] = raw.numpy()
-    return array.astype(DTYPES[_file_dtype(name, tensor)], copy=False)
+    return array.astype(DTYPES[_converted_dtype(name, tensor)], copy=False)
 
 
-def load_model(path: Path, network: Network) -> nn.Module:
+def load_converted_model(path: Path, network: Network) -> nn.Module:
     """Build a network in evaluation mode, with the weights of a converted checkpoint."""
-    # Switch off the fast path in all jobs, because reading a network requires that.
+    # Switch off fused blocks of `nn.TransformerEncoder` in all jobs: they hide the residual stream.
     torch.backends.mha.set_fastpath_enabled(False)
     TensorFile(path).verify()
     weights = safetensors.torch.load_file(path)
-    model = undrawn_network(network)
-    check_names(weights, model.state_dict(), network, f"{network['family']}: {path}")
+    model = uninitialized_network(network)
+    check_translated_names(weights, model.state_dict(), network, f"{network['family']}: {path}")
     return fill(model, weights)
 
 
@@ -105,7 +106,7 @@ def convert(
     """Convert a foreign file: read its entry `key`, without the weights that match `ignore`."""
     foreign = read_foreign(source, label, sha256, key=key, ignore=ignore)
     model = empty_network(network)
-    place, translated = _choose_weights(foreign, network, model)
+    place, translated = _choose_weights_to_convert(foreign, network, model)
     where, family = f"{label}: {source}", network["family"]
     weights, wanted = translated.weights, model.state_dict()
     if family != "hf" and is_of_hugging_face(place.weights) and not is_of_hugging_face(wanted):
@@ -113,10 +114,10 @@ def convert(
             f"{where} has the names of a network of Hugging Face, which no model of the family "
             f"{quoted(family)} has: use `family: hf`, with a `repository` or a `folder` as `arch`."
         )
-    _print_choice(place, foreign, translated, where)
+    _print_conversion_choice(place, foreign, translated, where)
     named = {id(tensor): place.before + name for name, tensor in place.weights.items()}
-    about = _describe_misfit(place, foreign, network, model)
-    check_names(weights, wanted, network, where, named=named, about=about)
+    about = _describe_failed_conversion(place, foreign, network, model)
+    check_translated_names(weights, wanted, network, where, named=named, about=about)
     # Use the order and the dtypes of the network.
     fitted = {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
     _check_finite_weights(fitted, where)
@@ -129,12 +130,14 @@ def convert(
 
 
 def convert_made(network: Network, target: Path, *, label: str, origin: str) -> None:
-    """Write the weights of a network as a user's function makes it, drawn by a fixed seed."""
+    """Write the weights of a network that a user's function makes, drawn with a fixed seed."""
     model = drawn_network(network)
     weights = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     _check_finite_weights(weights, label)
     write_weights(
-        target, weights, _conversion_metadata(network, model, label, origin, sha256_of(weights))
+        target,
+        weights,
+        _conversion_metadata(network, model, label, origin, sha256_of_weights(weights)),
     )
 
 
@@ -153,7 +156,7 @@ def _conversion_metadata(
     }
 
 
-def _choose_weights(
+def _choose_weights_to_convert(
     foreign: Foreign, network: Network, model: nn.Module
 ) -> tuple[Place, Translated]:
     classifier = classifier_names(network) if network["classes"] is None else ()
@@ -165,7 +168,9 @@ def _choose_weights(
     return found[0]
 
 
-def _print_choice(place: Place, foreign: Foreign, translated: Translated, where: str) -> None:
+def _print_conversion_choice(
+    place: Place, foreign: Foreign, translated: Translated, where: str
+) -> None:
     others = [quoted(each.key) for each in foreign.places if each is not place]
     if others:
         print(
@@ -188,7 +193,9 @@ def _check_finite_weights(weights: StateDict, what: str) -> None:
             )
 
 
-def _describe_misfit(place: Place, foreign: Foreign, network: Network, model: nn.Module) -> str:
+def _describe_failed_conversion(
+    place: Place, foreign: Foreign, network: Network, model: nn.Module
+) -> str:
     """Describe the names of weights that do not fit, and the entries of their file."""
     about = ""
     layout = find_layout(place.weights)

@@ -1,4 +1,4 @@
-"""Read foreign checkpoints, of torch.save or safetensors, and nothing in them but tensors."""
+"""Read the tensors, and nothing else, in foreign checkpoints of torch.save or safetensors."""
 
 import argparse
 import re
@@ -40,13 +40,13 @@ WRAPPERS = (
     "student",
 )
 DEEPEST_NESTING = 4
-# Entries of a file whose weights are counted for a message, at most.
+# The maximum number of a file's entries whose weights are counted for a message.
 MOST_ENTRIES = 100
-# Entries that a message names, at most.
+# The maximum number of entries that a message names.
 SHOWN = 8
 
 
-def dense_tensors(loaded: object) -> StateDict:
+def dense_foreign_tensors(loaded: object) -> StateDict:
     if not isinstance(loaded, Mapping):
         return {}
     return {
@@ -57,12 +57,12 @@ def dense_tensors(loaded: object) -> StateDict:
 
 
 def find_weights(loaded: object, key: str | None, where: str) -> dict[str, StateDict]:
-    """Return the state dicts in a file, or in its entry `key`, by their keys, averages first."""
+    """Return the state dicts in a file, or in its entry `key`, by key, averaged weights first."""
     entry = loaded if key is None else _select_entry(loaded, key, where)
     found = _find_state_dicts(entry, key or "")
     if not found:
         inside = "" if key is None else f" in its entry {quoted(key)}"
-        counts, what = _count_weights(loaded), "give the file of a state dict"
+        counts, what = _count_foreign_weights(loaded), "give the file of a state dict"
         if any(counts.values()):
             what = "say with `checkpoint.key` which entry is meant"
         raise VitscopeError(
@@ -71,7 +71,7 @@ def find_weights(loaded: object, key: str | None, where: str) -> dict[str, State
     return found
 
 
-def _count_weights(loaded: object) -> dict[str, int]:
+def _count_foreign_weights(loaded: object) -> dict[str, int]:
     found: dict[str, int] = {}
     seen: set[int] = set()
 
@@ -82,7 +82,7 @@ def _count_weights(loaded: object) -> dict[str, int]:
         for name, inner in value.items():
             if not isinstance(name, str) or isinstance(inner, Tensor) or len(found) >= MOST_ENTRIES:
                 continue
-            within, count = _join_names(place, name), len(dense_tensors(inner))
+            within, count = _join_names(place, name), len(dense_foreign_tensors(inner))
             if count or depth == 0:
                 found[within] = count
             if depth < DEEPEST_NESTING:
@@ -98,7 +98,7 @@ def _entries_in_words(counts: Mapping[str, int]) -> list[str]:
 
 
 def _find_state_dicts(loaded: object, key: str) -> dict[str, StateDict]:
-    """Find the state dicts in nested `WRAPPERS`; return each by the dotted key that leads there."""
+    """Find the state dicts in nested `WRAPPERS`; return each by the dotted key that leads to it."""
     found: dict[str, StateDict] = {}
     seen: set[int] = set()
 
@@ -109,7 +109,7 @@ def _find_state_dicts(loaded: object, key: str) -> dict[str, StateDict]:
         before = len(found)
         for wrapper in WRAPPERS if depth < DEEPEST_NESTING else ():
             find_below(value.get(wrapper), _join_names(place, wrapper), depth + 1)
-        if len(found) == before and (tensors := dense_tensors(value)):
+        if len(found) == before and (tensors := dense_foreign_tensors(value)):
             found[place] = tensors
 
     find_below(loaded, key, 0)
@@ -117,7 +117,7 @@ def _find_state_dicts(loaded: object, key: str) -> dict[str, StateDict]:
 
 
 def _select_entry(loaded: object, key: str, where: str) -> object:
-    """Return the entry at a dotted key, or the weights whose names begin with this key."""
+    """Return the entry at a dotted key, or else the weights whose names begin with the key."""
     inside, rest, names = loaded, key, list[str]()
     while isinstance(inside, Mapping):
         if rest in inside:
@@ -130,7 +130,9 @@ def _select_entry(loaded: object, key: str, where: str) -> object:
         if outer is None:
             break
         inside, rest = inside[outer], rest.removeprefix(f"{outer}.")
-    held = _held_entries(_entries_in_words(_count_weights(loaded)) or list(map(quoted, names)))
+    held = _held_entries(
+        _entries_in_words(_count_foreign_weights(loaded)) or list(map(quoted, names))
+    )
     raise VitscopeError(f"{where} has no entry {quoted(key)}: {held}correct `checkpoint.key`.")
 
 
@@ -143,7 +145,7 @@ def _join_names(place: str, name: str) -> str:
 
 
 PREFIXES = ("module.", "_orig_mod.")
-# Size of all tensors over the size of the file, at most: weights hardly compress.
+# The maximum ratio of the size of all tensors to that of the file: weights hardly compress.
 LARGEST_EXPANSION = 4
 # A hundred times the number of tensors in a large network.
 MOST_TENSORS = 50_000
@@ -160,7 +162,7 @@ PLAIN = frozenset(
 
 
 class Place(NamedTuple):
-    """Weights in a file, the key of their entry, and the prefix that their names had `before`."""
+    """Weights in a file, the key of their entry, and the prefix that was `before` their names."""
 
     key: str
     weights: StateDict
@@ -168,7 +170,7 @@ class Place(NamedTuple):
 
 
 class Foreign(NamedTuple):
-    """Weights in a file, in the order to try them, its SHA-256, and its entries for messages."""
+    """A file's weights, in the order to try them, its SHA-256, and its entries for messages."""
 
     places: tuple[Place, ...]
     sha256: str
@@ -195,15 +197,15 @@ def read_foreign(
         loaded = _load_checkpoint(path, label)
     where = f"{label}: {path}"
     found = find_weights(loaded, key, where)
-    _check_ignore_patterns(ignore, found, where)
+    _check_foreign_ignore_patterns(ignore, found, where)
     places: list[Place] = []
     for place, tensors in found.items():
         kept = {n: t for n, t in tensors.items() if not any(fnmatchcase(n, p) for p in ignore)}
         # Skip later places that have a fault, since only the first is sure to be used.
         with suppress(VitscopeError) if places else nullcontext():
-            _check_plain_tensors(kept, path, where)
+            _check_foreign_tensors(kept, path, where)
             places.append(Place(place, *_without_prefixes(kept)))
-    held = {name: count for name, count in _count_weights(loaded).items() if count}
+    held = {name: count for name, count in _count_foreign_weights(loaded).items() if count}
     return Foreign(tuple(places), digest, tuple(_entries_in_words(held)))
 
 
@@ -275,7 +277,7 @@ def _load_torch_file(path: Path, label: str, zipped: bool) -> object:
         ) from None
 
 
-def _check_ignore_patterns(
+def _check_foreign_ignore_patterns(
     ignore: Sequence[str], places: Mapping[str, StateDict], where: str
 ) -> None:
     names = [name for tensors in places.values() for name in tensors]
@@ -292,7 +294,7 @@ def _check_ignore_patterns(
         )
 
 
-def _check_plain_tensors(weights: StateDict, path: Path, what: str) -> None:
+def _check_foreign_tensors(weights: StateDict, path: Path, what: str) -> None:
     """Refuse tensors that do not hold plain numbers, or hold more than the file's size allows."""
     for name, tensor in weights.items():
         if len(name) > LONGEST_NAME:

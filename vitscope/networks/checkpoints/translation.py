@@ -1,4 +1,4 @@
-"""Translate the names of weights in a file to those of a network, and compare the two."""
+"""Translate the names of weights in a file to a network's names, and compare both."""
 
 import inspect
 import re
@@ -35,11 +35,11 @@ def rename_weights(state_dict: StateDict, pattern: str, new: New) -> StateDict:
 
 @dataclass(frozen=True)
 class WeightLayout:
-    """The names of weights in a library's network, and those that timm's `network` has instead."""
+    """The names of weights in a library's network, and how to rename them for timm's `network`."""
 
     name: str
     network: str
-    # Patterns that must all occur in names, each at the start of a part between dots.
+    # Patterns that identify the layout: each must match in some name, at the start or after a dot.
     marks: tuple[str, ...]
     renamed: tuple[tuple[str, New], ...] = ()
     # The pattern of names that are left out.
@@ -67,7 +67,7 @@ def find_layout(names: Iterable[str]) -> WeightLayout | None:
 
 
 def _rename_stage(match: re.Match[str]) -> str:
-    """Rename a part of `features`: an odd index is a stage, an even one a downsampling."""
+    """Rename a part of `features`: an odd index is a stage, an even index a downsampling layer."""
     number = int(match[1])
     stage = (number - 1) // 2
     if number % 2 == 0:
@@ -167,7 +167,7 @@ Filter = Callable[..., StateDict]
 
 FILTERS = ("checkpoint_filter_fn", "_filter_fn", "_filter_torchvision_pretrained")
 RESIZING = ("upsample", "grid_sampler")
-# The end of the names of tables that timm may resize without torch's operations for resizing.
+# The names of tables that timm may resize without torch's operations for resizing end like this.
 TABLE = "position_bias_table"
 MOST_UNKNOWN = 8
 
@@ -204,8 +204,10 @@ def watch_translation(translation: Filter, weights: StateDict) -> tuple[StateDic
         return translation(weights), watch.used
 
 
-def apply_timm_filter(translation: Filter, weights: StateDict, model: nn.Module) -> StateDict:
-    """Translate weights by a filter of timm; keep weights whose names the filter does not know."""
+def translate_by_timm_filter(
+    translation: Filter, weights: StateDict, model: nn.Module
+) -> StateDict:
+    """Translate weights with a timm filter; keep weights whose names the filter does not know."""
     takes = inspect.signature(translation).parameters
     # DeiT III needs this option, which changes no names of other networks.
     options = {"adapt_layer_scale": True} if "adapt_layer_scale" in takes else {}
@@ -241,7 +243,7 @@ def find_misfits(
     )
 
 
-def check_names(
+def check_translated_names(
     weights: Mapping[str, Tensor],
     wanted: Mapping[str, Tensor],
     network: Network,
@@ -250,7 +252,7 @@ def check_names(
     named: Mapping[int, str] | None = None,
     about: str = "",
 ) -> None:
-    """Refuse weights other than `wanted`; `named` has their names in the file, by tensor id."""
+    """Refuse weights that do not fit `wanted`; `named` maps tensor ids to names in the file."""
     missing, left_over, misshapen = find_misfits(weights, wanted)
     extra = [(named or {}).get(id(weights[name]), name) for name in left_over]
     other = [
@@ -291,7 +293,11 @@ def _shape_in_words(tensor: Tensor) -> str:
 
 @dataclass(frozen=True)
 class Translated:
-    """Weights with a network's names, whose names were translated (`by`), and counts of misfits."""
+    """Weights with a network's names, and the names in the file that are `left_out`.
+
+    `by` says whose names the file has, and is empty if nothing was translated. `misfit` counts the
+    missing or misshapen weights, and the left-over weights.
+    """
 
     weights: StateDict
     by: str
@@ -310,7 +316,10 @@ Attempt = tuple[StateDict, str, set[int]]
 
 
 def translate(weights: StateDict, model: nn.Module, classifier: Collection[str] = ()) -> Translated:
-    """Translate weights to a model's names as well as possible, without those of a `classifier`."""
+    """Translate weights to a model's names as well as possible.
+
+    Weights with a name in `classifier` are dropped if the model has no such name.
+    """
     wanted = model.state_dict()
     # Add counters of batches, which old checkpoints lack and inference ignores.
     counters = {
@@ -334,7 +343,7 @@ def translate(weights: StateDict, model: nn.Module, classifier: Collection[str] 
 
 
 def _attempt_translations(weights: StateDict, model: nn.Module) -> Iterator[Attempt]:
-    """Yield weights unchanged and by each translation, with and without prefixes of their names."""
+    """Yield the weights unchanged and by each translation, with and without prefixes of names."""
     if type(model).__module__.startswith("transformers."):
         yield _translate_by_transformers(weights, model)
     modules = [sys.modules[kind.__module__] for kind in classes_of_timm(model)]
@@ -346,7 +355,7 @@ def _attempt_translations(weights: StateDict, model: nn.Module) -> Iterator[Atte
             # Given another network's file, a filter may raise errors of any type.
             with suppress(Exception):
                 found, used = watch_translation(
-                    lambda w: apply_timm_filter(of_timm, w, model), inner
+                    lambda w: translate_by_timm_filter(of_timm, w, model), inner
                 )
                 yield found, OF_AUTHORS, used
         layout = find_layout(inner)
@@ -356,7 +365,7 @@ def _attempt_translations(weights: StateDict, model: nn.Module) -> Iterator[Atte
 
 
 def _translate_by_transformers(weights: StateDict, model: Any) -> Attempt:
-    """Translate weights as transformers itself loads them; keep weights that it does not use."""
+    """Translate weights as transformers does on loading; keep weights that it does not use."""
     loaded, about = type(model).from_pretrained(
         None,
         config=model.config,
@@ -377,7 +386,7 @@ def layout_suits(layout: WeightLayout, model: nn.Module) -> bool:
 
 
 def _peel_prefixes(weights: StateDict) -> Iterator[StateDict]:
-    """Yield the weights, then repeatedly without the first part that most names begin with."""
+    """Yield the weights, then repeatedly with the most common first part of names removed."""
     yield weights
     for _ in range(DEEPEST_NESTING):
         ((outer, _),) = Counter(name.partition(".")[0] for name in weights).most_common(1)

@@ -17,7 +17,7 @@ def file_values(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
     return {key: checkpoint[key] for key in (*PLACES, "sha256") if key in checkpoint}
 
 
-def _source_key(checkpoint: Mapping[str, Any]) -> str:
+def _weight_source_key(checkpoint: Mapping[str, Any]) -> str:
     named = [place for place in PLACES if place in checkpoint]
     if len(named) != 1:
         raise VitscopeError(
@@ -28,8 +28,8 @@ def _source_key(checkpoint: Mapping[str, Any]) -> str:
 
 
 def local_file(where: str, checkpoint: Mapping[str, Any], root: Path, study: Path) -> Path | None:
-    """Return the path of a local checkpoint, or None; bundled paths are relative to `root`."""
-    place = _source_key(checkpoint)
+    """Return a local checkpoint's path, None for others; bundled paths are relative to `root`."""
+    place = _weight_source_key(checkpoint)
     if place not in ("bundled", "path"):
         return None
     named = Path(checkpoint[place])
@@ -41,7 +41,7 @@ def local_file(where: str, checkpoint: Mapping[str, Any], root: Path, study: Pat
 
 def describe_source(checkpoint: Mapping[str, Any]) -> str:
     """Say where a checkpoint comes from, without local folders and without secrets."""
-    place = _source_key(checkpoint)
+    place = _weight_source_key(checkpoint)
     if place == "made":
         return "made by the function of its network"
     named = str(checkpoint[place])
@@ -53,12 +53,12 @@ def describe_source(checkpoint: Mapping[str, Any]) -> str:
 
 
 def address(checkpoint: Mapping[str, Any]) -> str:
-    place = _locate_download(checkpoint)
+    place = _locate_weight_download(checkpoint)
     return place if isinstance(place, str) else place.address
 
 
-def _locate_download(checkpoint: Mapping[str, Any]) -> str | OnHub:
-    place = _source_key(checkpoint)
+def _locate_weight_download(checkpoint: Mapping[str, Any]) -> str | OnHub:
+    place = _weight_source_key(checkpoint)
     if place == "hf":
         return OnHub(checkpoint["hf"])
     if place == "url":
@@ -79,17 +79,21 @@ def _locate_download(checkpoint: Mapping[str, Any]) -> str | OnHub:
 
 
 def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str) -> str | None:
-    """Return the SHA-256 that the study states, if any; check a download by the lock file."""
-    if "sha256" in checkpoint or _source_key(checkpoint) in ("bundled", "path"):
+    """Return the SHA-256 that the study states, or None for a local file without one.
+
+    If the study states none for a download, check the download by the lock file, and return its
+    SHA-256.
+    """
+    if "sha256" in checkpoint or _weight_source_key(checkpoint) in ("bundled", "path"):
         return checkpoint.get("sha256")
     return lockfile.confirm({"url": address(checkpoint)}, path, lock, label=label)
 
 
-def download(
+def download_checkpoint(
     checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str, **options: Any
 ) -> None:
     """Download a checkpoint to `path`, and record its SHA-256 in the lock file."""
-    place = _locate_download(checkpoint)
+    place = _locate_weight_download(checkpoint)
     if isinstance(place, str):
         lockfile.download({**checkpoint, "url": place}, path, lock, label=label, **options)
         return

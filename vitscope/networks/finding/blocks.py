@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import warning_metadata
 from vitscope.networks.building.networks import uncompiled
-from vitscope.networks.building.own_code import explain_failure
+from vitscope.networks.building.own_code import explain_network_code_failure
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import multiplies_values
 from vitscope.networks.finding.capture import capturing
@@ -86,7 +86,7 @@ def list_blocks(
     except VitscopeError as error:
         raise VitscopeError(f"models.{name}: {error}") from error
     except Exception as error:
-        if reason := explain_failure(error):
+        if reason := explain_network_code_failure(error):
             raise VitscopeError(f"models.{name}: {reason}") from error
         raise
 

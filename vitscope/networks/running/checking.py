@@ -15,10 +15,10 @@ from vitscope.networks.attention.finding import FoundAttention, find_attention
 from vitscope.networks.attention.reading import describe_misread_attentions
 from vitscope.networks.building.networks import Network, drawn_network, empty_network
 from vitscope.networks.checkpoints import weight_sources
-from vitscope.networks.checkpoints.conversion import convert, convert_made, load_model
+from vitscope.networks.checkpoints.conversion import convert, convert_made, load_converted_model
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import Proofs, prove_capture
-from vitscope.networks.running.predictions import why_unrepeatable
+from vitscope.networks.running.predictions import why_predictions_differ
 
 IMAGES = 2
 
@@ -83,7 +83,7 @@ def _short_count(count: int) -> str:
     return str(count)
 
 
-def check_model(
+def check_network(
     name: str,
     network: Network,
     read_at: Mapping[str, Any],
@@ -94,19 +94,19 @@ def check_model(
 ) -> Checked:
     """Build a network, find its cut points as `read_at` says, and prove them with its weights."""
     blocks = list_blocks(name, empty_network(network), network, **read_at)
-    model, weights = _build_with_weights(name, network, checkpoint, study, root, seed)
+    model, weights = _build_network_to_check(name, network, checkpoint, study, root, seed)
     shape = (IMAGES, len(network["mean"]), *height_and_width(network["image_size"]))
     images = torch.randn(shape, generator=torch.Generator().manual_seed(0))
     proofs = prove_capture(model, blocks.points, images)
     attention = find_attention(model, network, blocks.points)
     proofs.wrong.extend(describe_misread_attentions(model, attention.attentions, images))
-    # A network whose passes differ fails every proof, so report that cause instead.
-    if why := why_unrepeatable(model, images[:1]):
+    # A network that is not repeatable fails every proof, so report only that cause.
+    if why := why_predictions_differ(model, images[:1]):
         proofs.wrong[:] = [why]
     return Checked(blocks, weights, proofs, attention)
 
 
-def _build_with_weights(
+def _build_network_to_check(
     name: str,
     network: Network,
     checkpoint: Mapping[str, Any],
@@ -114,7 +114,10 @@ def _build_with_weights(
     root: Path,
     seed: int | None,
 ) -> tuple[nn.Module, str]:
-    """Return a network, with its checkpoint if that is local, and a description of its weights."""
+    """Return a network, and a description of its weights.
+
+    With a `seed`, they are the initial weights; otherwise those of the checkpoint, if it is local.
+    """
     if seed is not None:
         first = "with its first weights, since it is to be trained here"
         return drawn_network(network, seed).eval(), first
@@ -131,4 +134,4 @@ def _build_with_weights(
                 return drawn_network(network).eval(), later
             key, ignore = checkpoint.get("key"), checkpoint.get("ignore", ())
             convert(source, network, target, label=name, origin=origin, key=key, ignore=ignore)
-        return load_model(target, network), "the weights fit"
+        return load_converted_model(target, network), "the weights fit"

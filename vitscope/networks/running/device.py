@@ -30,7 +30,8 @@ def pick_device(wanted: str) -> torch.device:
 
 
 RECORDED_ON = ("cuda",)
-# Calls before a recording: libraries tune themselves in first calls, which cannot be recorded.
+# Number of calls before a recording: in their first calls, libraries tune themselves, which cannot
+# be recorded.
 WARM_UP = 3
 
 Tensors = tuple[Tensor, ...]
@@ -42,9 +43,9 @@ def is_recorded(device: torch.device) -> bool:
 
 
 @contextmanager
-def own_stream(device: torch.device) -> Iterator[None]:
+def own_device_stream(device: torch.device) -> Iterator[None]:
     """Run the block on a separate stream, as recorded work and its backward pass require."""
-    # The default stream cannot be recorded, and no other work shares the workspace of a new one.
+    # The default stream cannot be recorded; no other work shares the workspace of a new stream.
     streams = torch.get_device_module(device)
     here, own = streams.current_stream(), streams.Stream()
     own.wait_stream(here)
@@ -61,12 +62,13 @@ class Recording:
     def __init__(self, say: Say = say_on_stderr) -> None:
         self._say = say
         self._calls: Counter[object] = Counter()
-        # By shapes: the function that replays the work, its input buffers and its output buffers.
+        # By the shapes of inputs: the function that replays the work, its input buffers, and its
+        # output buffers.
         self._recorded: dict[object, tuple[Callable[[], None], Tensors, Tensors]] = {}
         self._refused = False
 
     def run(self, work: Work, *inputs: Tensor) -> Tensors:
-        """Do the work, in a block of `own_stream`; it must take and return tensors only."""
+        """Do work that takes and returns only tensors, in a block of `own_device_stream`."""
         # Do not store `work`: it may refer to the owner of this object, which would stay alive.
         if not is_recorded(inputs[0].device) or self._refused:
             return work(*inputs)

@@ -29,8 +29,8 @@ def as_stored(maps: Tensor) -> Array:
     return (maps.view(torch.uint16) if maps.dtype is torch.bfloat16 else maps).numpy()
 
 
-class _WriterThread(ThreadPoolExecutor):
-    """Writes latents while the model computes the next, from two buffers (pinned for a GPU)."""
+class _LatentsWriter(ThreadPoolExecutor):
+    """Writes latents from two buffers (pinned for a GPU) while the model computes more latents."""
 
     def __init__(self, writer: TensorWriter, dtype: torch.dtype, from_gpu: bool) -> None:
         super().__init__(1)
@@ -69,7 +69,7 @@ class _WriterThread(ThreadPoolExecutor):
         self._writer.write(name, first_row, as_stored(rows))
 
 
-def extract(
+def write_latents(
     model: nn.Module,
     cut_points: Sequence[CutPoint],
     shapes: Sequence[Shape],
@@ -81,7 +81,7 @@ def extract(
     device: torch.device | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the latents of `batches`, (images, C, H, W), each as soon as it is computed."""
+    """Write the latents of all `batches` as they are computed; `images` is the number of images."""
     torch_dtype, file_dtype = DTYPES[dtype]
     tensors = {
         point.name: (file_dtype, (images, *shape))
@@ -90,7 +90,7 @@ def extract(
     model = model.eval().to(device)
     first_row, from_gpu = 0, device is not None and device.type == "cuda"
     with TensorWriter(path, tensors, metadata or {}) as writer:
-        with _WriterThread(writer, torch_dtype, from_gpu) as thread:
+        with _LatentsWriter(writer, torch_dtype, from_gpu) as thread:
 
             def write_latent(index: int, latent: Tensor) -> None:
                 thread.write(cut_points[index].name, first_row, latent)
@@ -147,7 +147,7 @@ class HeldMaps:
     def verify(self, *names: str) -> None: ...
 
 
-def hold_shard(
+def hold_latents_of_shard(
     model: nn.Module,
     blocks: Path | str,
     images: Split,
@@ -162,9 +162,10 @@ def hold_shard(
     dtype: str,
     device: torch.device,
 ) -> None:
-    """Run a shard's images once, and call `measure` on each group of `together` images.
+    """Pass a shard's images through the network once; call `measure` after every `together` images.
 
-    Its arguments are the position of the group in the shard, and the maps of the group.
+    The arguments of `measure` are the index of the group's first image in the shard, and the maps
+    of the group.
     """
     rows = shard_rows(len(images), shard, **selection)
     held = HeldMaps(label, shapes_of(blocks), min(together, len(rows)), dtype, device)

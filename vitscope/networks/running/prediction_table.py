@@ -25,7 +25,7 @@ PREDICTIONS = Table(
 )
 
 
-def read_labelled(path: Path | str, images: "Split") -> "pd.DataFrame":
+def read_labelled_predictions(path: Path | str, images: "Split") -> "pd.DataFrame":
     """Read predictions for images of a split; refuse images whose classes are unknown."""
     from vitscope.data.split import known_labels
 

@@ -26,13 +26,13 @@ TOP = 5
 BY_LABEL = ("label", "nll", "brier", "top5")
 
 
-def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+def score_predictions(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
     """Return the columns of a predictions table from (N, classes) logits and labels."""
     log_probability = logits.double().log_softmax(1)
     probability = log_probability.exp()
     of_label = labels[:, None]
     error = probability - one_hot(labels, logits.shape[1])
-    # Do not count ties, so that a tie keeps no class out of the top.
+    # Do not count ties, so that a tie pushes no label out of the top.
     more_probable = (logits > logits.gather(1, of_label)).sum(1)
     return {
         "label": labels,
@@ -44,12 +44,12 @@ def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
     }
 
 
-def decide_among(logits: Tensor, outputs: Sequence[Sequence[int]] | None) -> Tensor:
-    """Return logits of classes, each the log of the mean probability of its `outputs`."""
+def predict_among(logits: Tensor, outputs: Sequence[Sequence[int]] | None) -> Tensor:
+    """Return the log mean probability of each class's `outputs`; without them, return `logits`."""
     if outputs is None:
         return logits
     log_probability = logits.double().log_softmax(1)
-    # Take means, as Geirhos et al. (2019), so that many outputs make no class more probable.
+    # Take means, as Geirhos et al. (2019) do, so that a class gains nothing from many outputs.
     means = [log_probability[:, [*each]].logsumexp(1) - log(len(each)) for each in outputs]
     return torch.stack(means, dim=1)
 
@@ -70,7 +70,7 @@ def predict(
             logits = model(batch.to(device)).cpu()
             _check_finite_logits(model, logits, first)
             truth = torch.from_numpy(labels[first : first + len(batch)])
-            columns = scores_of_images(decide_among(logits, outputs), truth.clamp_min(0))
+            columns = score_predictions(predict_among(logits, outputs), truth.clamp_min(0))
             found = pd.DataFrame({key: value.numpy() for key, value in columns.items()})
             unknown = truth.numpy() < 0
             if unknown.any():
@@ -96,27 +96,27 @@ def _check_finite_logits(model: nn.Module, logits: Tensor, first: int) -> None:
 
 
 SHOWN_NORMS = 3
-# Tolerate differences of this many roundings of the largest value: a GPU may add in any order.
+# Tolerate this many times the rounding error of the largest value: a GPU may add in any order.
 ROUNDINGS = 64
 
 
-def refuse_unrepeatable(
+def refuse_unrepeatable_predictions(
     network: nn.Module, settings: Mapping[str, Any], device: torch.device
 ) -> None:
     shape = (1, len(settings["mean"]), *height_and_width(settings["image_size"]))
     image = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    if why := why_unrepeatable(network.eval().to(device), image.to(device)):
+    if why := why_predictions_differ(network.eval().to(device), image.to(device)):
         raise VitscopeError(f"The network ({type(network).__name__}): {why}")
 
 
 @torch.no_grad()
-def why_unrepeatable(network: nn.Module, image: Tensor) -> str | None:
-    """Return a sentence on why two passes of one image (1, C, H, W) differ, or None."""
+def why_predictions_differ(network: nn.Module, image: Tensor) -> str | None:
+    """Return a sentence on why two passes of one image (1, C, H, W) differ; None if they agree."""
     batch, kind = torch.cat([image, image.flip(-1)]), image.device.type
     gpus = [image.device] if kind == "cuda" else []
     with torch.random.fork_rng(gpus) if kind in ("cpu", "cuda") else nullcontext():
         one, other = network(batch), network(torch.cat([image, -image]))
-        if all(map(_first_images_agree, tensors_of(one), tensors_of(other))):
+        if all(map(_first_predictions_agree, tensors_of(one), tensors_of(other))):
             return None
         first, second = _trace_modules(network, batch), _trace_modules(network, batch)
     changed = next((one for one, two in zip(first, second, strict=False) if one != two), None)
@@ -138,7 +138,7 @@ def why_unrepeatable(network: nn.Module, image: Tensor) -> str | None:
     )
 
 
-def _first_images_agree(one: Tensor, other: Tensor) -> bool:
+def _first_predictions_agree(one: Tensor, other: Tensor) -> bool:
     """Tell whether two outputs agree on the first image of their batches, up to rounding."""
     if one.shape != other.shape or one.shape[:1] != (2,):
         return True
@@ -167,16 +167,20 @@ def _trace_modules(network: nn.Module, batch: Tensor) -> list[tuple[str, float]]
 
 Integers = npt.NDArray[np.int64]
 
-# The largest probability of a false alarm in each check: of accuracy, and of swapped classes.
+# The largest probability of a false alarm in each of two checks: for an accuracy at the level of
+# chance, and for swapped classes.
 RISK = 0.01
 # A useful network has more than this skill; 1 is perfect.
 SMALL_SKILL = 0.25
-# A class is hardly ever right if another class is predicted this many times as often.
+# A class is hardly ever found if another class is predicted for its images this many times
+# as often.
 HARDLY = 10
 SHOWN_CLASSES = 5
 
 
-def doubts(labels: Integers, predictions: Integers, names: Sequence[str]) -> list[str]:
+def doubts_about_predictions(
+    labels: Integers, predictions: Integers, names: Sequence[str]
+) -> list[str]:
     """Return sentences on why labels and outputs may not be in the same order."""
     found = []
     if is_chance(labels, predictions, len(names)):
@@ -185,13 +189,16 @@ def doubts(labels: Integers, predictions: Integers, names: Sequence[str]) -> lis
             f"it is right about {right} of {images} images ({100 * right / images:.1f} %), which "
             f"is no better than chance, {100 * chance(labels, predictions):.1f} %"
         )
-    if taken := find_swapped_classes(labels, predictions, len(names)):
-        found.append("; ".join(_swaps_in_words(taken, names)))
+    if taken := find_swapped_predictions(labels, predictions, len(names)):
+        found.append("; ".join(_swapped_predictions_in_words(taken, names)))
     return found
 
 
-def skill(labels: Integers, predictions: Integers, classes: int) -> tuple[float, float]:
-    """Return the skill (0 chance, 1 perfect) and an upper bound; NaN if only one class occurs."""
+def prediction_skill(labels: Integers, predictions: Integers, classes: int) -> tuple[float, float]:
+    """Return the skill (0 for chance, 1 for perfect) and an upper bound of it.
+
+    If only one class occurs, they are NaN and infinity.
+    """
     shares = np.bincount(labels, minlength=classes) / len(labels)
     there = shares[shares > 0]
     if len(there) < 2:
@@ -205,21 +212,21 @@ def skill(labels: Integers, predictions: Integers, classes: int) -> tuple[float,
 
 
 def is_chance(labels: Integers, predictions: Integers, classes: int) -> bool:
-    _, bound = skill(labels, predictions, classes)
+    _, bound = prediction_skill(labels, predictions, classes)
     accuracy = float((labels == predictions).mean())
     by_chance = chance(labels, predictions)
     return bound < SMALL_SKILL and not is_surely_above(accuracy, by_chance, len(labels), RISK)
 
 
 def chance(labels: Integers, predictions: Integers) -> float:
-    """Return the accuracy to expect of predictions with the same shares that ignore the images."""
+    """Return the expected accuracy if the same predictions were assigned to images at random."""
     classes = 1 + max(labels.max(), predictions.max())
     shares = (np.bincount(each, minlength=classes) / len(each) for each in (labels, predictions))
     return float(np.dot(*shares))
 
 
 def is_surely_above(share: float, expected: float, count: int, risk: float) -> bool:
-    """Tell whether a share of `count` images exceeds the expected one, with this risk of error."""
+    """Tell whether a share of `count` images is above `expected` at significance level `risk`."""
     if share <= expected:
         return False
     divergence = float(rel_entr(share, expected) + rel_entr(1 - share, 1 - expected))
@@ -227,7 +234,7 @@ def is_surely_above(share: float, expected: float, count: int, risk: float) -> b
 
 
 class Confusion(NamedTuple):
-    """Counts the images of a class: all, those predicted right, and those predicted as `other`."""
+    """Counts the images of a class: all, those predicted `right`, and those `named` as `other`."""
 
     label: int
     images: int
@@ -236,8 +243,10 @@ class Confusion(NamedTuple):
     named: int
 
 
-def find_swapped_classes(labels: Integers, predictions: Integers, classes: int) -> list[Confusion]:
-    outdone = {each.label: each for each in _find_rival_classes(labels, predictions, classes)}
+def find_swapped_predictions(
+    labels: Integers, predictions: Integers, classes: int
+) -> list[Confusion]:
+    outdone = {each.label: each for each in _find_rival_predictions(labels, predictions, classes)}
     return [
         each
         for each in outdone.values()
@@ -245,10 +254,10 @@ def find_swapped_classes(labels: Integers, predictions: Integers, classes: int) 
     ]
 
 
-def _find_rival_classes(
+def _find_rival_predictions(
     labels: Integers, predictions: Integers, classes: int
 ) -> Iterator[Confusion]:
-    """Yield the classes that are significantly more often predicted as another class than right."""
+    """Yield classes for whose images one other class is predicted significantly more often."""
     present = np.unique(labels)
     risk = RISK / (len(present) * (classes - 1))
     for label in present.tolist():
@@ -261,7 +270,9 @@ def _find_rival_classes(
             yield Confusion(label, images, right, other, int(named[other]))
 
 
-def _swaps_in_words(taken: Sequence[Confusion], names: Sequence[str]) -> Iterator[str]:
+def _swapped_predictions_in_words(
+    taken: Sequence[Confusion], names: Sequence[str]
+) -> Iterator[str]:
     ordered = sorted(taken, key=lambda each: each.right - each.named)
     for each in ordered[:SHOWN_CLASSES]:
         yield visible(
@@ -273,7 +284,7 @@ def _swaps_in_words(taken: Sequence[Confusion], names: Sequence[str]) -> Iterato
         yield f"so it is with {len(ordered) - SHOWN_CLASSES} classes more"
 
 
-def warn_about_labels(
+def warn_about_predictions(
     model: str, images: Split, predictions: pd.DataFrame, say: Say = print
 ) -> list[str]:
     where, columns = images.metadata, ("label", "prediction")
@@ -283,7 +294,7 @@ def warn_about_labels(
         f"numbers of the classes, which the record of the run has, with the order of the outputs "
         f"of the network (`class_names` and `class_index` of the data set), its checkpoint, and "
         f"`mean` and `std`."
-        for doubt in doubts(labels, found, images.classes)
+        for doubt in doubts_about_predictions(labels, found, images.classes)
     ]
     for warning in warnings:
         say(f"vitscope: warning: {warning}")

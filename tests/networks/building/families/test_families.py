@@ -18,7 +18,7 @@ from vitscope.networks.building.family import (
     family_names,
     find_family,
     module_of,
-    prepare,
+    prepare_family_arch,
 )
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.search import search_for_cut_points
@@ -238,7 +238,7 @@ def test_the_examples_of_any_network_are_built(tmp_path: Path, name: str) -> Non
     entry = models()[name]
     family = entry["family"]
     check("own.yaml", entry["arch"], arch_schema(family))
-    arch = prepare(family, entry["arch"], tmp_path, "own.yaml")
+    arch = prepare_family_arch(family, entry["arch"], tmp_path, "own.yaml")
     model = find_family(family).build(arch, 10, 32).eval()
     assert model(torch.zeros(1, 3, 32, 32)).shape == (1, 10)
 

@@ -12,14 +12,14 @@ from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import describe_misread_attentions
-from vitscope.networks.building.family import prepare
+from vitscope.networks.building.family import prepare_family_arch
 from vitscope.networks.building.networks import drawn_network
-from vitscope.networks.building.timm_import import declare
-from vitscope.networks.checkpoints.conversion import convert, load_model
+from vitscope.networks.building.timm_import import declare_torchvision_operators
+from vitscope.networks.checkpoints.conversion import convert, load_converted_model
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import prove_capture
 
-declare()
+declare_torchvision_operators()
 transformers = pytest.importorskip("transformers")
 
 SIZE, CLASSES = 32, 3
@@ -76,7 +76,7 @@ def described(
     """Describe a model of a study; one of the family hf is of the repository if it has no arch."""
     return {
         "family": family,
-        "arch": prepare(family, arch or {"repository": NAME}, study, WHERE),
+        "arch": prepare_family_arch(family, arch or {"repository": NAME}, study, WHERE),
         "classes": classes,
         "image_size": SIZE,
         "mean": [0.5] * 3,
@@ -88,12 +88,12 @@ def test_a_published_network_is_read_with_its_weights(kind: str, hub: Hub, tmp_p
     theirs, file = uploaded(kind, hub, tmp_path / "theirs")
     network, target = described(), tmp_path / "ours.safetensors"
     convert(file, network, target, label="m", origin="hub")
-    ours = load_model(target, network)
+    ours = load_converted_model(target, network)
     of_folder = described(study=tmp_path, folder="theirs")
     convert(file, of_folder, tmp_path / "ours", label="m", origin="folder")
     with torch.inference_mode():
         assert torch.equal(ours(IMAGES), theirs(IMAGES).logits)
-        assert torch.equal(load_model(tmp_path / "ours", of_folder)(IMAGES), ours(IMAGES))
+        assert torch.equal(load_converted_model(tmp_path / "ours", of_folder)(IMAGES), ours(IMAGES))
     blocks = list_blocks("m", ours, network)
     assert blocks.table["kind"].tolist() == NETWORKS[kind][1]
     proofs = prove_capture(ours, blocks.points, IMAGES)
@@ -156,7 +156,9 @@ def test_features_take_no_classifier(hub: Hub, tmp_path: Path) -> None:
     _, file = uploaded("vit", hub, tmp_path / "theirs")
     network, target = described(None), tmp_path / "ours.safetensors"
     convert(file, network, target, label="m", origin="hub")
-    assert not any("classifier" in name for name in load_model(target, network).state_dict())
+    assert not any(
+        "classifier" in name for name in load_converted_model(target, network).state_dict()
+    )
     # Weights that do not fit are named.
     weights = safetensors.torch.load_file(file)
     del weights["vit.layernorm.bias"]

@@ -7,7 +7,7 @@ from tests.helpers.networks import build_empty, build_undrawn
 from tests.helpers.processes import python
 from tests.helpers.refusals import refusal
 from vitscope.networks.building.families import timm
-from vitscope.networks.building.family import find_family, prepare
+from vitscope.networks.building.family import find_family, prepare_family_arch
 from vitscope.networks.building.networks import fill
 from vitscope.networks.building.timm_import import import_timm
 
@@ -38,9 +38,9 @@ def test_a_name_that_is_right_costs_no_import() -> None:
     code = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from vitscope.networks.building.family import prepare\n"
+        "from vitscope.networks.building.family import prepare_family_arch\n"
         "for name in ('efficientnet_b0', 'resnet50.a1_in1k'):\n"
-        "    print(prepare('timm', {'name': name, 'drop_rate': 0.1}, Path(), ''))\n"
+        "    print(prepare_family_arch('timm', {'name': name, 'drop_rate': 0.1}, Path(), ''))\n"
         "print('timm' in sys.modules, 'torch' in sys.modules)\n"
     )
     assert python(code).splitlines() == [
@@ -62,12 +62,12 @@ def test_a_name_that_is_right_costs_no_import() -> None:
     ],
 )
 def test_a_name_that_timm_lacks(name: str, message: str) -> None:
-    sentence = refusal(prepare, "timm", {"name": name}, Path(), WHERE)
+    sentence = refusal(prepare_family_arch, "timm", {"name": name}, Path(), WHERE)
     assert sentence.startswith(f"{WHERE}.name{message}")
 
 
 def test_a_former_name_is_one_too() -> None:
-    arch = prepare("timm", {"name": "tf_efficientnet_b0_ns"}, Path(), WHERE)
+    arch = prepare_family_arch("timm", {"name": "tf_efficientnet_b0_ns"}, Path(), WHERE)
     with pytest.warns(UserWarning, match="Mapping deprecated model name"):
         build_empty("timm", arch, 10, 32)
 

@@ -13,7 +13,7 @@ from vitscope.networks.building.timm_import import import_timm
 
 
 def build_timm(network: type[nn.Module], wanted: Wanted, **options: Any) -> nn.Module:
-    """Build the timm model that `arch` names, or a `network` of the dimensions in `arch`."""
+    """Build the timm model that `arch` names or, without a name, a `network` of its dimensions."""
     given = {"num_classes": wanted.classes, "in_chans": wanted.channels}
     options = {**wanted.arch, **given, **options}
     name = options.pop("name", None)
@@ -35,7 +35,7 @@ def build_timm(network: type[nn.Module], wanted: Wanted, **options: Any) -> nn.M
 
 
 def timm_builder(module: str, network: str, *, sized: bool = True) -> Callable[[Wanted], nn.Module]:
-    """Return a function that builds a class of timm; a `sized` class takes the image size."""
+    """Return a function that builds a timm network; a `sized` class takes the image size."""
 
     def build(wanted: Wanted) -> nn.Module:
         kind = getattr(import_timm(f"timm.models.{module}"), network)
@@ -115,7 +115,7 @@ def branch_gate(kind: str | None, channels: int) -> nn.Module:
 
 
 def keys_in_windows(rows: int, columns: int, window: int, prefix: int) -> Tensor:
-    """Return a mask (queries, keys), true in the window of a query and for prefix tokens."""
+    """Return a mask (queries, keys), true for keys in a query's window and for prefix tokens."""
     # A window with an even side reaches one position farther down and to the right.
     before = (window - 1) // 2
     row, column = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).T

@@ -66,7 +66,7 @@ DEFAULTS: dict[str, Any] = {
     "stem": False,
     "drop_path_rate": 0.0,
 }
-# Behind a stem, the maps of 224-pixel images have sides that are multiples of this.
+# After a stem, the maps of 224-pixel images have sides that are multiples of this number.
 WINDOW_BEHIND_STEM = 7
 
 
@@ -96,7 +96,7 @@ class Attention(nn.Module):
 
 
 class PositionMixing(nn.Module):
-    """Mixes positions by the bias for every pair alone, without queries and keys."""
+    """Mixes positions with weights that come from the biases alone, without queries and keys."""
 
     def __init__(self, in_channels: int, channels: int, heads: int, head_dim: int) -> None:
         super().__init__()

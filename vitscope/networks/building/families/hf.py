@@ -63,10 +63,10 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
 
 
 def network(wanted: Wanted) -> "nn.Module":
-    """Build the classifier that the configuration describes, which also sets the image size."""
-    from vitscope.networks.building.timm_import import declare
+    """Build the classifier that the configuration describes, with the image size given there."""
+    from vitscope.networks.building.timm_import import declare_torchvision_operators
 
-    declare()
+    declare_torchvision_operators()
     try:
         transformers = import_module("transformers")
     except ImportError as error:

@@ -6,7 +6,7 @@ from vitscope.errors import VitscopeError
 from vitscope.networks.building.family import Wanted
 from vitscope.networks.building.networks import unwrap_compiled
 from vitscope.networks.building.own_code import call_user_function, function_keywords
-from vitscope.networks.building.timm_import import declare
+from vitscope.networks.building.timm_import import declare_torchvision_operators
 
 ARCH = {
     "type": "object",
@@ -35,8 +35,8 @@ WITH_VALUES = True
 
 
 def network(wanted: Wanted) -> nn.Module:
-    """Call the user's function with its keywords; it is not told the classes or the image size."""
-    declare()
+    """Call the user's function with its keywords, but without the classes or the image size."""
+    declare_torchvision_operators()
     arch = wanted.arch
     made = call_user_function(arch, function_keywords(arch))
     if not isinstance(made, nn.Module):

@@ -1,4 +1,4 @@
-"""The ResNets of the paper, and ResNeXt, WideResNet, SE-ResNet and CBAM-ResNet: four stages."""
+"""The ResNets of the paper, ResNeXt, WideResNet, SE-ResNet and CBAM-ResNet, all in four stages."""
 
 from collections.abc import Mapping
 from typing import Any

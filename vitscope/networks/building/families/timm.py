@@ -18,7 +18,7 @@ ARCH = {
     "type": "object",
     "properties": {"name": ("text", "One of timm's models, such as `efficientnet_b0`.")},
     "required": ["name"],
-    # The data and the checkpoint determine these; some would make timm read other files or URLs.
+    # Data and checkpoint determine these keywords; some would make timm read other files or URLs.
     "propertyNames": {
         "title": "keywords of the model, which say neither data nor weights",
         "not": {

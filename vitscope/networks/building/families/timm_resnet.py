@@ -1,4 +1,4 @@
-"""ResNets of timm, by name or by their blocks: a 7x7 stem with pooling, four stages."""
+"""ResNets of timm, by name or by their blocks, with a 7x7 stem, pooling and four stages."""
 
 from torch import nn
 

@@ -1,4 +1,4 @@
-"""VGGs for small images, with batch normalization: behind each convolution, or before it."""
+"""VGGs for small images, with batch normalization after or before each convolution."""
 
 from torch import Tensor, nn
 
