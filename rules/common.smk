@@ -15,7 +15,7 @@ from vitscope.files import python_code
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.curves import tables_of_curves
 from vitscope.jobs import describing
-from vitscope.jobs.figures import figures_of_overview, kinds_of_page
+from vitscope.jobs.figures import figures_for_overview_job, kinds_of_page
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
 from vitscope.measures.registry import title_of
@@ -87,7 +87,7 @@ def names_in(section):
     return named_by(lambda study: getattr(study, section))
 
 
-STUDIES_WITH_OVERVIEW = {name for name in STUDIES if figures_of_overview(STUDIES[name])}
+STUDIES_WITH_OVERVIEW = {name for name in STUDIES if figures_for_overview_job(STUDIES[name])}
 STUDIES_WITH_CURVES = {name for name in STUDIES if tables_of_curves(STUDIES[name])}
 
 
@@ -129,7 +129,7 @@ def study_of(wildcards):
 @functools.cache
 def check_names(study, names):
     """Exit if a study lacks names that a path has."""
-    exit_on_user_error(targets.check_names, STUDIES[study], dict(names))
+    exit_on_user_error(targets.check_target_names, STUDIES[study], dict(names))
 
 
 def names_of(wildcards):

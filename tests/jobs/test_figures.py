@@ -8,7 +8,7 @@ from vitscope.drawing.figure import Member, points_of_figure
 from vitscope.drawing.looks import look_of
 from vitscope.jobs.describing import member
 from vitscope.jobs.job import Resources
-from vitscope.jobs.tables import export_table
+from vitscope.jobs.tables import export_table_job
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 
@@ -45,7 +45,7 @@ def test_resamples_are_left_out_of_csv(tmp_path: Path) -> None:
     assert {*TABLE} - {*PLAIN} == {"variance_resampled"}
     TABLE.to_parquet(tmp_path / "table.parquet")
     inputs = {"table": str(tmp_path / "table.parquet")}
-    export_table(inputs, {"csv": str(tmp_path / "table.csv")}, {}, Resources())
+    export_table_job(inputs, {"csv": str(tmp_path / "table.csv")}, {}, Resources())
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "table.csv"), PLAIN)
 
 

@@ -315,8 +315,10 @@ def test_a_bound_decides(frozen: Study, tmp_path: Path) -> None:
     assert not costs.keeps_latents(frozen, 0.999 * whole, counted)
     for keep in (True, False):
         assert costs.keeps_latents(with_analysis(frozen, keep_latents=keep), whole, counted) is keep
-    assert costs.say_what_is_kept(frozen, whole, counted).startswith("Latents are kept: 0.404 GB")
-    assert "are measured in memory, not written." in costs.say_what_is_kept(frozen, 0, counted)
+    assert costs.say_what_latents_cost(frozen, whole, counted).startswith(
+        "Latents are kept: 0.404 GB"
+    )
+    assert "are measured in memory, not written." in costs.say_what_latents_cost(frozen, 0, counted)
 
 
 def test_a_network_is_counted_once(

@@ -112,7 +112,7 @@ def test_what_a_job_of_a_buildup_is_given(tmp_path: Path) -> None:
     # The recipe of the baseline, which has 8 epochs where the study has 16, and the changes.
     assert asdict(study.recipe_of_steps("grown")) == asdict(study.recipe("resnet")) | {"epochs": 3}
     assert buildups.is_trained(study, "grown")
-    assert buildups.bundled_steps(study, "grown") == []
+    assert buildups.bundled_buildup_steps(study, "grown") == []
     assert values_of("draw_buildup", study, buildup="grown")["facts"] == {
         "Study": "own (small models on generated images)",
         "Data": "shapes32, test images",

@@ -79,7 +79,7 @@ class Course:
     ended: Literal["", "stages", "steps"]
 
 
-def follow(plan: Plan, scores: Sequence[float]) -> Course:
+def follow_buildup(plan: Plan, scores: Sequence[float]) -> Course:
     """Return the course of a build-up from the scores of its networks, first the baseline's."""
     baseline = Candidate((0,) * len(plan.blocks), None)
     if not scores:
@@ -88,7 +88,7 @@ def follow(plan: Plan, scores: Sequence[float]) -> Course:
     steps = [best]
     at, failures = baseline, 0
     for score in scores[1:]:
-        candidate = _choose_next_candidate(plan, at, best.candidate, failures)
+        candidate = _choose_next_buildup_candidate(plan, at, best.candidate, failures)
         if candidate is None:
             raise ValueError(f"{len(scores)} scores, of {len(steps)} networks that are tried")
         better = score > best.score
@@ -96,14 +96,14 @@ def follow(plan: Plan, scores: Sequence[float]) -> Course:
         # Count failures within a stage.
         failures = 0 if better else 1 + failures * (candidate.stage == at.stage)
         at, best = candidate, steps[-1] if better else best
-    following = _choose_next_candidate(plan, at, best.candidate, failures)
+    following = _choose_next_buildup_candidate(plan, at, best.candidate, failures)
     if following is None:
         return Course(tuple(steps), best, None, "stages")
     enough = len(steps) > plan.steps
     return Course(tuple(steps), best, None if enough else following, "steps" if enough else "")
 
 
-def _choose_next_candidate(
+def _choose_next_buildup_candidate(
     plan: Plan, at: Candidate, best: Candidate, failures: int
 ) -> Candidate | None:
     """Return the candidate after `at`; None if no stage that may come next has room."""
@@ -133,11 +133,11 @@ class Proposal(NamedTuple):
     network: Network | None
 
 
-def write_proposal(proposal: Proposal, path: Path | str) -> None:
+def write_buildup_proposal(proposal: Proposal, path: Path | str) -> None:
     write_text(path, json.dumps(proposal._asdict(), sort_keys=True) + "\n")
 
 
-def read_proposal(path: Path | str) -> Proposal:
+def read_buildup_proposal(path: Path | str) -> Proposal:
     try:
         return Proposal(**json.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, TypeError, ValueError) as error:
@@ -146,9 +146,9 @@ def read_proposal(path: Path | str) -> Proposal:
         ) from error
 
 
-def network_to_try(path: Path | str, where: str) -> tuple[int, Network]:
+def buildup_network_to_try(path: Path | str, where: str) -> tuple[int, Network]:
     """Return a step and the network that it tries; refuse a step after the end."""
-    proposal = read_proposal(path)
+    proposal = read_buildup_proposal(path)
     if proposal.network is None:
         raise VitscopeError(
             f"{where}: there is no step {proposal.step}: the build-up ended before it, so ask for "
@@ -167,12 +167,12 @@ def network_of(baseline: Mapping[str, Any], attention: Sequence[int]) -> Network
 
 
 def propose_step(baseline: Mapping[str, Any], plan: Plan, scores: Sequence[float]) -> Proposal:
-    following = follow(plan, scores).next
+    following = follow_buildup(plan, scores).next
     network = network_of(baseline, following.attention) if following else None
     return Proposal(len(scores), network)
 
 
-def describe_best_model(
+def describe_best_of_buildup(
     name: str,
     plan: Plan,
     scores: Sequence[float],
@@ -182,7 +182,7 @@ def describe_best_model(
     weights: Sequence[Mapping[str, str]],
 ) -> str:
     """Return a study's entry for the best network; `weights` has the checkpoint of each step."""
-    course = follow(plan, scores)
+    course = follow_buildup(plan, scores)
     if course.best is None:
         raise ValueError("nothing was tried")
     network = network_of(baseline, course.best.candidate.attention)

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitscope.commands.workflow import add_study, asked_for
+from vitscope.commands.workflow import add_study_argument, asked_for
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.package_data import ROOT
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_study(parser)
+    add_study_argument(parser)
     parser.add_argument(
         "models", nargs="*", metavar="MODEL", help="models to check; if left out, all"
     )
@@ -60,10 +60,10 @@ def _models_to_check(study: "Study", named: list[str]) -> list[str]:
 def _check_data_files(study: "Study") -> dict[str, tuple[str, str]]:
     """Return a verdict for each data set of the figures whose files are missing."""
     from vitscope.data.opening import archive_needed, local_files
-    from vitscope.jobs.reporting import splits_shown
+    from vitscope.jobs.reporting import splits_to_report
 
     wrong = {}
-    for dataset, split in splits_shown(study):
+    for dataset, split in splits_to_report(study):
         source = study.data[dataset].source
         try:
             if not archive_needed(source):

@@ -76,7 +76,7 @@ def run(arguments: Namespace) -> None:
         weights = f"{{path: {arguments.weights}}}" if arguments.weights else "{made: true}"
         found["model"] = _PYTHON.format(file=network, make=make, checkpoint=weights)
     else:
-        found |= _settings_of_timm(network)
+        found |= _initial_settings_of_timm(network)
     write_text(path, _TEXT.format(**found))
     try:
         load_study(path)
@@ -106,7 +106,7 @@ def _look_at_images(images: Path) -> tuple[str, int, int]:
     return (str(len(folders)) if len(folders) > 1 else "null"), side, len(files)
 
 
-def _settings_of_timm(network: str) -> dict[str, Any]:
+def _initial_settings_of_timm(network: str) -> dict[str, Any]:
     """Return the image size, mean and deviation of a network of timm, and its model entry."""
     from vitscope.networks.building.timm_import import import_timm
 

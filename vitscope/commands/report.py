@@ -7,7 +7,7 @@ from vitscope.commands import workflow
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    workflow.add_study(parser)
+    workflow.add_study_argument(parser)
     parser.add_argument(
         "-o",
         "--output",

@@ -34,10 +34,10 @@ def open_network(
     counted: Callable[[int], object] | None = None,
     proved_on: "torch.device | None" = None,
 ) -> "nn.Module":
-    """Return the network with the weights of a converted checkpoint, or the given network.
+    """Build a network with the weights of a converted checkpoint; return a given network as it is.
 
-    `counted` is called with the number of images of each batch. If `proved_on` is a device, a
-    network is refused whose results differ between two passes on it.
+    `counted` is called with the number of images of each batch. If `proved_on` is a device, refuse
+    a network whose results differ between two passes on this device.
     """
     if not isinstance(checkpoint, str):
         in_memory: nn.Module = checkpoint
@@ -55,7 +55,7 @@ def open_network(
 
 
 def origin_of(checkpoint: Any) -> dict[str, str]:
-    """Return the digest of a checkpoint's file and its model; {} if it is in memory."""
+    """Return the digest and the model of a checkpoint file; {} if the network is in memory."""
     if not isinstance(checkpoint, str):
         return {}
     origin = TensorFile(checkpoint).metadata
@@ -67,8 +67,8 @@ def open_images(images: Any) -> Split:
     return images if isinstance(images, Split) else open_split_file(images)
 
 
-def open_device(device: Any) -> "torch.device":
-    """Return the device that a study names, or `device` itself if it is one."""
+def open_job_device(device: Any) -> "torch.device":
+    """Return the device that a study's setting names; a torch device is returned as it is."""
     from vitscope.networks.running.device import pick_device
 
     found: torch.device = pick_device(device) if isinstance(device, str) else device
@@ -79,8 +79,9 @@ def open_device(device: Any) -> "torch.device":
 class Opened:
     """The input of a measure, and what is written with its table.
 
-    `given` is the input, and `origin` the metadata of the table. `named` has values for columns
-    that name what a row is about. `rows` are the rows of the split that measured maps are from.
+    `given` is the input, and `origin` the metadata of the table. `named` has the values of columns
+    that name what all rows are about. `rows` lists the rows of the split whose feature maps are
+    measured, if any.
     """
 
     given: Any
@@ -159,7 +160,7 @@ def open_network_alone(inputs: Files, values: Values, resources: Resources) -> O
 
 
 def open_weights(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open the history of a model's training, or its snapshots in order if it has none."""
+    """Open the history of a model's training or, if there is none, the snapshots in order."""
     if history := inputs.get("history"):
         found = given.OnWeights(values["model"], history=HISTORY.read(history))
         return Opened(found, {"history_sha256": sha256_of(history)})
@@ -173,8 +174,9 @@ def open_running(
 ) -> "tuple[nn.Module, torch.device]":
     """Open a network and its device.
 
-    If `first`, check that two passes give the same results; if `counted`, count its images.
+    If `first`, check that two passes give the same results; if `counted`, count the images that
+    pass through the network.
     """
-    device = open_device(values["device"])
+    device = open_job_device(values["device"])
     count, proved_on = resources.count if counted else None, device if first else None
     return open_network(inputs["checkpoint"], values["network"], count, proved_on), device

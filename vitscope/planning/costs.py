@@ -55,7 +55,7 @@ START_WITH_TORCH = 2.5
 START = 0.5
 
 
-def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
+def network_cost_of_blocks(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
     """Return the cost of a network, from its block table and the table's metadata."""
     from vitscope.networks.finding.cut_points import head_costs
 
@@ -72,28 +72,28 @@ def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
 
 
 @cache
-def _read_network(blocks: str, written: int) -> Network:
+def _read_network_cost(blocks: str, written: int) -> Network:
     """Read the cost of a network from a block table, cached until the time `written` changes."""
     from vitscope.files.tables import read_metadata
     from vitscope.networks.finding.cut_points import BLOCKS
 
-    return network_of(BLOCKS.read(blocks), read_metadata(blocks))
+    return network_cost_of_blocks(BLOCKS.read(blocks), read_metadata(blocks))
 
 
 @cache
-def _count_from_settings(name: str, settings: str) -> Network:
+def _count_cost_from_settings(name: str, settings: str) -> Network:
     from vitscope.networks.building.networks import empty_network
     from vitscope.networks.finding.blocks import list_blocks
 
     entry = json.loads(settings)
     network = entry["network"]
     blocks = list_blocks(name, empty_network(network), network, **entry["read_at"])
-    return network_of(blocks.table, blocks.metadata())
+    return network_cost_of_blocks(blocks.table, blocks.metadata())
 
 
 def count_network(study: Study, model: str) -> Network:
     """Count the cost of one image in a network, which is built without weights."""
-    return _count_from_settings(model, _network_settings_as_json(study, model))
+    return _count_cost_from_settings(model, _network_settings_as_json(study, model))
 
 
 def _network_settings_as_json(study: Study, model: str) -> str:
@@ -112,7 +112,7 @@ def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Reques
     takes, known = job.takes_of(request), dict[str, Any]()
     if "blocks" in inputs:
         path = str(inputs["blocks"])
-        known["network"] = _read_network(path, Path(path).stat().st_mtime_ns)
+        known["network"] = _read_network_cost(path, Path(path).stat().st_mtime_ns)
     if takes.builds:
         # An untrained network has no block table yet, and some networks have no cut points.
         with suppress(VitscopeError):
@@ -181,7 +181,7 @@ def keeps_latents(study: Study, most_gb: float, counted: Path) -> bool:
     return False
 
 
-def say_what_is_kept(study: Study, most_gb: float, counted: Path) -> str:
+def say_what_latents_cost(study: Study, most_gb: float, counted: Path) -> str:
     """Return a sentence that tells the size of a study's latents, and whether they are kept."""
     whole = sum(latents_bytes(study, counted)) / 1e9
     if keeps_latents(study, most_gb, counted):

@@ -62,38 +62,38 @@ def split_file_in(folder: Path) -> Path:
     return folder / "data" / DATASET / f"{SPLIT}.safetensors"
 
 
-def store_images(
+def store_scope_images(
     images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Path
 ) -> Stored:
     """Write images and labels to a file in a folder, as a split of a data set."""
     path = split_file_in(folder)
     if isinstance(images, str | Path):
-        return _store_image_folder(Path(images), wanted, outputs, path)
-    pieces = _pieces_of_images(images, wanted)
+        return _store_scope_image_folder(Path(images), wanted, outputs, path)
+    pieces = _pieces_of_scope_images(images, wanted)
     first = next(pieces, None)
     if first is None:
         raise VitscopeError("There is no image among `images`: give at least one.")
-    taking = _Taking.of(first[0], wanted)
-    classes = outputs(taking.shape)
+    image_format = _ScopeImageFormat.of(first[0], wanted)
+    classes = outputs(image_format.shape)
     raw = folder / "images.raw"
     try:
-        found, exact = _spool_images(chain([first], pieces), taking, raw)
+        found, exact = _spool_scope_images(chain([first], pieces), image_format, raw)
         numbers = _check_labels_fit_classes(found if labels is None else labels, found, classes)
         dataset = {"classes": classes, "class_names": wanted.class_names}
         names = number_classes("look", [], dataset).names
-        _write_split_of_images(raw, taking, exact, numbers, names, path)
+        _write_split_of_scope_images(raw, image_format, exact, numbers, names, path)
     finally:
         raw.unlink(missing_ok=True)
-    return Stored(Split(path), classes, taking.mean, taking.std, taking.notes)
+    return Stored(Split(path), classes, image_format.mean, image_format.std, image_format.notes)
 
 
-def _store_image_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> Stored:
+def _store_scope_image_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> Stored:
     source = {"kind": "folder", "path": str(folder)}
     opened = cast(ImageFiles, open_source(source, SPLIT))
     own = opened.one_size()
     size = _size_to_crop(wanted, in_short(*own) if own else None)
     classes = outputs((3, *height_and_width(size))) if size else None
-    _ask_for_missing_settings(wanted, size, classes, opened, folder)
+    _ask_for_missing_image_settings(wanted, size, classes, opened, folder)
     mean, std, notes = _scaling_of_pixels(wanted, 3, "images of a folder")
     height, width = height_and_width(size or 0)
     dataset = {
@@ -113,7 +113,7 @@ def _store_image_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Pa
     return Stored(Split(path), classes, mean, std, notes)
 
 
-def _ask_for_missing_settings(
+def _ask_for_missing_image_settings(
     wanted: Wanted, size: ImageSize | None, classes: int | None, folder: ImageFiles, path: Path
 ) -> None:
     missing = []
@@ -145,7 +145,7 @@ def _size_to_crop(wanted: Wanted, own: ImageSize | None) -> ImageSize | None:
     return None if size is None else in_short(*height_and_width(size))
 
 
-def _pieces_of_images(images: Any, wanted: Wanted) -> Iterator[Piece]:
+def _pieces_of_scope_images(images: Any, wanted: Wanted) -> Iterator[Piece]:
     if hasattr(images, "detach") or isinstance(images, np.ndarray):
         if images.ndim != 4:
             raise VitscopeError(
@@ -257,7 +257,7 @@ def _as_numpy(values: Any) -> Array:
 
 
 @dataclass(frozen=True)
-class _Taking:
+class _ScopeImageFormat:
     """How images are stored, decided by the first piece; their values are divided by `scale`."""
 
     shape: tuple[int, ...]
@@ -270,7 +270,7 @@ class _Taking:
     notes: list[str]
 
     @classmethod
-    def of(cls, images: Array, wanted: Wanted) -> "_Taking":
+    def of(cls, images: Array, wanted: Wanted) -> "_ScopeImageFormat":
         """Decide by the first images and by what the caller says how all images are stored."""
         last = images.shape[1] not in CHANNELS and images.shape[-1] in CHANNELS
         notes = ["images: (N, H, W, C) as they are given, channels come first now"] * last
@@ -354,13 +354,15 @@ def _scaling_of_pixels(
     return mean, std, notes
 
 
-def _spool_images(pieces: Iterable[Piece], taking: _Taking, raw: Path) -> tuple[Array, bool]:
+def _spool_scope_images(
+    pieces: Iterable[Piece], image_format: _ScopeImageFormat, raw: Path
+) -> tuple[Array, bool]:
     labels: list[Array] = []
-    exact = not taking.is_normalized
+    exact = not image_format.is_normalized
     raw.parent.mkdir(parents=True, exist_ok=True)
     with raw.open("wb") as file:
         for images, known in pieces:
-            taken = taking.taken(images)
+            taken = image_format.taken(images)
             exact = exact and _is_8_bit(taken)
             taken.tofile(file)
             unknown = np.full(len(taken), UNKNOWN_LABEL)
@@ -404,11 +406,16 @@ def _check_labels_fit_classes(labels: Any, found: Array, classes: int | None) ->
     return numbers
 
 
-def _write_split_of_images(
-    raw: Path, taking: _Taking, exact: bool, labels: Array, names: list[str], path: Path
+def _write_split_of_scope_images(
+    raw: Path,
+    image_format: _ScopeImageFormat,
+    exact: bool,
+    labels: Array,
+    names: list[str],
+    path: Path,
 ) -> None:
     count = len(labels)
-    dtype = np.dtype(np.uint8 if taking.is_integer else np.float32)
+    dtype = np.dtype(np.uint8 if image_format.is_integer else np.float32)
     stored: Callable[[Array], Array] = _as_8_bit if exact else np.asarray
 
     def tensors_in_order() -> Iterator[tuple[str, int, Array]]:
@@ -417,14 +424,14 @@ def _write_split_of_images(
         with raw.open("rb") as file:
             for first in range(0, count, IMAGES_PER_PIECE):
                 wanted = min(IMAGES_PER_PIECE, count - first)
-                spooled = np.fromfile(file, dtype, wanted * prod(taking.shape))
-                images = np.ascontiguousarray(stored(spooled.reshape(wanted, *taking.shape)))
+                spooled = np.fromfile(file, dtype, wanted * prod(image_format.shape))
+                images = np.ascontiguousarray(stored(spooled.reshape(wanted, *image_format.shape)))
                 yield "images", first, images
                 yield "sums", first, row_sums(images).view(np.int64)
         yield "labels", 0, labels
 
     tensors = {
-        "images": ("U8" if exact else "F32", (count, *taking.shape)),
+        "images": ("U8" if exact else "F32", (count, *image_format.shape)),
         **integer_tensors(count),
     }
     facts = {"classes": json.dumps(names), "source": "images in memory"}

@@ -29,7 +29,7 @@ def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> 
         for name, buffer in module._buffers.items()
     ]
     with ExitStack() as stack:
-        stack.callback(_restore_network, modes, parameters, buffers)
+        stack.callback(_restore_lent_network, modes, parameters, buffers)
         stack.enter_context(networks.without_fast_path())
         if networks.is_compiled(network):
             stack.enter_context(networks.uncompiled())
@@ -38,7 +38,7 @@ def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> 
         yield network.eval()
 
 
-def _restore_network(modes: Any, parameters: Any, buffers: Any) -> None:
+def _restore_lent_network(modes: Any, parameters: Any, buffers: Any) -> None:
     for parameter, data, requires_grad, gradient in parameters:
         parameter.data = data
         parameter.requires_grad_(requires_grad)

@@ -20,7 +20,7 @@ from vitscope.errors import VitscopeError, quoted
 from vitscope.files.tables import has_part, read_warnings
 from vitscope.jobs.job import Files, Names, Resources, find_job
 from vitscope.jobs.latents import FORMATS
-from vitscope.jobs.measures import case_of, measure_of_parts, measured_in_pass
+from vitscope.jobs.measures import case_of, job_values_of_measures, measure_of_parts
 from vitscope.measures import registry
 from vitscope.measures.attending import explain_no_attention
 from vitscope.measures.measure import Measure
@@ -252,7 +252,7 @@ class Maker:
             inputs = {"checkpoint": network, "blocks": blocks, "images": self.images}
             for shard, path in enumerate(passes):
                 names = {"model": self.model, "part": str(shard)}
-                measured = measured_in_pass(self.study, names, measures)
+                measured = job_values_of_measures(self.study, names, measures)
                 self.run("measure_pass", inputs, {"parts": path}, names, **measured)
 
     def _passes_of_part(self, measure: Measure, number: int, cut_points: int) -> float | None:

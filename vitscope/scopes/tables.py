@@ -126,7 +126,7 @@ class Tables:
         self, kind: str, members: Sequence[Member], ax: "Axes | None", options: Any = None
     ) -> "Figure":
         tables = {name: self.table(name) for name in _kind_of_figure(kind).tables}
-        return draw_kind(
+        return draw_kind_from_tables(
             kind, tables, members, {}, self._snapshots_of_kind(kind), ax, options or {}
         )
 
@@ -202,7 +202,7 @@ class Tables:
         return f"<{type(self).__name__} of {labels}; tables: {', '.join(self.available())}>"
 
 
-def draw_kind(
+def draw_kind_from_tables(
     kind: str,
     tables: Mapping[str, pd.DataFrame],
     members: Sequence[Member],
@@ -280,7 +280,7 @@ class Made(Tables):
         self.study = study
         self._folder = folder
         self.members = [
-            escaped_member(describing.member(study, name)) for name in study.models_of()
+            escaped_member(describing.describe_member(study, name)) for name in study.models_of()
         ]
 
     def table(self, name: str) -> pd.DataFrame:
@@ -311,7 +311,7 @@ class Made(Tables):
         members = [known[name] for name in figure.models]
         moments = figure.shown_snapshots()
         options = figure.options | options
-        return draw_kind(
+        return draw_kind_from_tables(
             figure.kind, tables, members, self._published_curves(figure), moments, ax, options
         )
 

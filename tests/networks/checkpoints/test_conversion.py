@@ -23,7 +23,7 @@ from vitscope.networks.building.family import find_family
 from vitscope.networks.checkpoints import weight_sources
 from vitscope.networks.checkpoints.conversion import convert, load_model, write_weights
 from vitscope.networks.checkpoints.translation import translate
-from vitscope.web.lockfile import find_entry
+from vitscope.web.lockfile import find_lock_entry
 
 
 def misfit(tmp_path: Path, weights: object, network: dict[str, Any] = NETWORK) -> str:
@@ -286,7 +286,7 @@ def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch,
     model = load_model(tmp_path / "model", network)
 
     digest = hashlib.sha256(served.read_bytes()).hexdigest()
-    assert find_entry(lock, checkpoint["url"]).sha256 == digest
+    assert find_lock_entry(lock, checkpoint["url"]).sha256 == digest
     assert TensorFile(tmp_path / "model").metadata["source_sha256"] == digest
     assert TensorFile(tmp_path / "model").metadata["source"] == checkpoint["url"]
     published = torch.load(served, weights_only=True)["state_dict"]

@@ -82,7 +82,7 @@ def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str
     """Return the SHA-256 that the study states, if any; check a download by the lock file."""
     if "sha256" in checkpoint or _source_key(checkpoint) in ("bundled", "path"):
         return checkpoint.get("sha256")
-    return lockfile.confirm({"url": address(checkpoint)}, path, lock, label=label)
+    return lockfile.confirm_by_lock({"url": address(checkpoint)}, path, lock, label=label)
 
 
 def download(
@@ -91,11 +91,13 @@ def download(
     """Download a checkpoint to `path`, and record its SHA-256 in the lock file."""
     place = _locate_download(checkpoint)
     if isinstance(place, str):
-        lockfile.download({**checkpoint, "url": place}, path, lock, label=label, **options)
+        lockfile.download_with_lock(
+            {**checkpoint, "url": place}, path, lock, label=label, **options
+        )
         return
     copy_file(place.fetch(label), path)
     try:
-        lockfile.confirm({**checkpoint, "url": place.address}, path, lock, label=label)
+        lockfile.confirm_by_lock({**checkpoint, "url": place.address}, path, lock, label=label)
     except VitscopeError:
         path.unlink()
         raise
