@@ -27,7 +27,7 @@ from vitscope.training.history import remove_unfinished
 
 
 def from_here(path):
-    """Return a path relative to the working directory, so that jobs do not rerun if both move."""
+    """Return a path relative to the working directory: if both move together, no job reruns."""
     return local(os.path.relpath(path))
 
 
@@ -143,7 +143,10 @@ PLAN = os.environ.get("VITSCOPE_PLAN")
 
 
 def of_job(name, **constants):
-    """Return the parameters of a rule: its job's values, by wildcards and `constants`, and code."""
+    """Return the parameters of a rule: the values of its job, and a digest of the job's code.
+
+    The values depend on wildcards and on `constants`, which take the place of further wildcards.
+    """
 
     @functools.lru_cache(maxsize=1)
     def find_values_and_digest(study, names):

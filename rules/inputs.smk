@@ -72,7 +72,7 @@ TRAINED = re.compile(r"(init|warmup|end|epoch_\d+)\.safetensors|history\.parquet
 
 
 def made_by_training(path):
-    """Tell whether rules/training.smk or rules/buildups.smk make a file."""
+    """Tell whether rules/training.smk or rules/buildups.smk makes a file."""
     if not Path(path).is_relative_to(FOLDERS["results"]):
         return False
     *folders, file = Path(path).relative_to(FOLDERS["results"]).parts or [""]
@@ -105,7 +105,7 @@ def file_to_convert(rule, key):
 
 
 def bundled_outputs(wildcards):
-    """Return the outputs of trainings that models of `mini` have as bundled files of their own."""
+    """Return the training outputs that `mini` bundles, each in the folder of its own model."""
     study = exit_on_user_error(ALL_STUDIES.__getitem__, "mini")
     return [
         f"<results>/mini/training/{name}/{Path(entry['bundled']).name}"
@@ -236,7 +236,7 @@ def subjects_in_table(wildcards):
 
 
 def paths_of_models(path, of=Study.models_of):
-    """Return a function that finds a path for every model that `of` lists of a study."""
+    """Return a function that finds a path for every model that `of` lists for a study."""
 
     def paths_for_study(wildcards):
         study = study_of(wildcards)
@@ -267,7 +267,7 @@ def published_points(wildcards):
 
 
 def tables_of_overview(wildcards):
-    """Return the tables that the overview shows and counts: of models and of build-ups, by name."""
+    """Return the tables of models and of build-ups, by name, that the overview shows and counts."""
     study = study_of(wildcards)
     shown = figures_for_overview_job(study)
     figures = [study.figures[name] for name in shown if name in study.figures]
@@ -355,7 +355,7 @@ def results_of_earlier_steps(wildcards):
 
 
 def trained_steps(study, buildup):
-    """Return the indices of all steps; Snakemake calls this again after each is decided."""
+    """Return the indices of all steps; Snakemake calls this again after each decision."""
     for step in count():
         names = {"study": study, "buildup": buildup, "step": step}
         decided = checkpoints.decide_step.get(**names).output.tried

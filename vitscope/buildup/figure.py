@@ -59,9 +59,9 @@ def read_buildup_steps(path: Path | str) -> pd.DataFrame:
     return pd.DataFrame(steps)
 
 
-# The number of stages, which have the colours of depths.
+# The number of stages; each stage has the colour of a depth.
 _STAGES = 4
-# Smallest width of a panel, in inches, at which the names of steps fit side by side.
+# The minimum width of a panel in inches, so that the names of steps fit side by side.
 _LEAST = 2.5
 
 
@@ -92,7 +92,7 @@ def _draw_buildup_steps(axes: Axes, steps: pd.DataFrame, title: str, shown: int)
 
 
 def sketch_buildup(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the accuracy of each step in a small panel: a hollow marker means rejected."""
+    """Draw the accuracy of each step in a small panel; hollow markers show rejected steps."""
     percent = 100 * points["accuracy"].reset_index(drop=True)
     kept = (points["decision"] != REJECTED).to_numpy()
     axes.plot(percent.index[kept], percent[kept], **look.curve | SKETCHED)

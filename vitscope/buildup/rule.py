@@ -31,7 +31,11 @@ HEAD = """\
 
 @dataclass(frozen=True)
 class Plan:
-    """The limits of a build-up: blocks of each stage, failures in a row, and networks to try."""
+    """The limits of a build-up.
+
+    `blocks` is the number of blocks in each stage, `patience` the number of failures in a row after
+    which a stage gets no more MSAs, and `steps` the maximum number of steps after the baseline.
+    """
 
     blocks: tuple[int, ...]
     patience: int
@@ -44,7 +48,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A network to try: its MSAs by stage, and the stage (from 0) that got one, if any."""
+    """A network to try: the number of MSAs in each stage, and the stage that got the newest.
+
+    Stages are numbered from 0; the baseline has the stage None.
+    """
 
     attention: Attention
     stage: int | None
@@ -71,7 +78,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Course:
-    """All steps, the best step, and the next candidate, or None and why the build-up `ended`."""
+    """All steps, the best step, and the next candidate: None at the end; `ended` says why."""
 
     steps: tuple[Step, ...]
     best: Step | None
@@ -80,7 +87,7 @@ class Course:
 
 
 def follow_buildup(plan: Plan, scores: Sequence[float]) -> Course:
-    """Return the course of a build-up from the scores of its networks, first the baseline's."""
+    """Return the course of a build-up from the scores of its networks, the baseline first."""
     baseline = Candidate((0,) * len(plan.blocks), None)
     if not scores:
         return Course((), None, baseline, "")
@@ -106,7 +113,7 @@ def follow_buildup(plan: Plan, scores: Sequence[float]) -> Course:
 def _choose_next_buildup_candidate(
     plan: Plan, at: Candidate, best: Candidate, failures: int
 ) -> Candidate | None:
-    """Return the candidate after `at`; None if no stage that may come next has room."""
+    """Return the candidate after `at`; None if no MSA can be added in its stage or earlier."""
     last = len(plan.blocks) - 1
     stage = last if at.stage is None else at.stage
     if failures < plan.patience and at.attention[stage] < plan.room(stage):
@@ -127,7 +134,7 @@ def stage_name(stage: int | None) -> str:
 
 
 class Proposal(NamedTuple):
-    """The index of a step and the network that it tries: None after the end of a build-up."""
+    """The index of a step and the network that the step tries; None after a build-up's end."""
 
     step: int
     network: Network | None
@@ -147,7 +154,7 @@ def read_buildup_proposal(path: Path | str) -> Proposal:
 
 
 def buildup_network_to_try(path: Path | str, where: str) -> tuple[int, Network]:
-    """Return a step and the network that it tries; refuse a step after the end."""
+    """Return the index of a step and the network that it tries; refuse a step after the end."""
     proposal = read_buildup_proposal(path)
     if proposal.network is None:
         raise VitscopeError(

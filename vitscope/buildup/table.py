@@ -100,7 +100,7 @@ def label_buildup_digests(metadata: Mapping[str, str]) -> dict[str, str]:
 def refuse_missing_buildup_weights(
     network: Mapping[str, Any], where: str, weights: Path | None = None
 ) -> NoReturn:
-    """Refuse to go on without a network's weights; `weights` is a file of another network's."""
+    """Refuse to go on without a network's weights; the file `weights`, if given, does not fit."""
     found = "" if weights is None else f" ({weights} are of another)"
     raise VitscopeError(
         f"{where}: there are no weights of the network that is tried next, with "
@@ -117,7 +117,7 @@ def score_buildup_network(
     batch_size: int,
     device: "torch.device",
 ) -> pd.DataFrame:
-    """Return the result of a step on all images; name `where` if its weights do not fit."""
+    """Return the result of a network on all images; an error about its weights names `where`."""
     import safetensors.torch
 
     from vitscope.networks.building.networks import fill, undrawn_network

@@ -58,7 +58,7 @@ def _models_to_check(study: "Study", named: list[str]) -> list[str]:
 
 
 def _check_data_files(study: "Study") -> dict[str, tuple[str, str]]:
-    """Return a verdict for each data set of the figures whose files are missing."""
+    """Return a verdict for each data set that figures need and whose files are missing."""
     from vitscope.data.opening import archive_needed, local_files
     from vitscope.jobs.reporting import splits_to_report
 
@@ -74,7 +74,7 @@ def _check_data_files(study: "Study") -> dict[str, tuple[str, str]]:
 
 
 def _training_seed(study: "Study", name: str, trainings: Path) -> int | None:
-    """Return the training seed of a model that the workflow has still to train, else None."""
+    """Return a model's training seed if the workflow has yet to train the model, else None."""
     path = Path(study.models[name].checkpoint.get("path", ""))
     if path.exists() or not path.is_relative_to(trainings):
         return None

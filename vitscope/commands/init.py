@@ -40,7 +40,7 @@ _PYTHON = """\
     checkpoint: {checkpoint}"""
 # By default, scale pixels to values from -2 to 2.
 _MEAN, _STD = [0.5, 0.5, 0.5], [0.25, 0.25, 0.25]
-# A first figure takes at most this many images.
+# The maximum number of images of a first figure.
 _MOST = 100
 _SUFFIXES = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".tif", ".tiff")
 
@@ -91,7 +91,7 @@ def run(arguments: Namespace) -> None:
 
 
 def _look_at_images(images: Path) -> tuple[str, int, int]:
-    """Return the number of classes or null, the side of the first image, the number of images."""
+    """Return the number of classes or null, the first image's shorter side, and the image count."""
     from PIL import Image
 
     folders = [each for each in images.iterdir() if each.is_dir() and each.name[0] != "."]
@@ -107,7 +107,7 @@ def _look_at_images(images: Path) -> tuple[str, int, int]:
 
 
 def _initial_settings_of_timm(network: str) -> dict[str, Any]:
-    """Return the image size, mean and deviation of a network of timm, and its model entry."""
+    """Return the image size, mean, standard deviation and model entry of a network of timm."""
     from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm()

@@ -1,4 +1,4 @@
-"""Make figures and other files by Snakemake, after a check that studies have them."""
+"""Make figures and other files with Snakemake, after a check that studies have them."""
 
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace

@@ -70,7 +70,7 @@ def run(arguments: Namespace) -> None:
 
 
 def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
-    """Return the jobs that would run: those of a dry run that are pending in a summary.
+    """Return the jobs that would run: jobs of a dry run whose outputs a summary calls pending.
 
     The dry run also notes finished jobs, since it checks whether anything about them has changed.
     """
@@ -88,7 +88,7 @@ def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
 
 
 def _describe_job(asked: Asked, output: Path, job: str, study: str, names: "Names") -> "Planned":
-    """Return a job by its first output; the path of its record mirrors the path of the output."""
+    """Return a planned job; the path of its record mirrors the path of its first output."""
     from vitscope.planning.plan import Planned
 
     records, figures = Path(asked.folders["benchmarks"]), Path(asked.folders["figures"])
@@ -102,7 +102,7 @@ def _describe_job(asked: Asked, output: Path, job: str, study: str, names: "Name
 
 
 def seconds_of_earlier_run(job: "Planned") -> float | None:
-    """Return the seconds of a job in an earlier run, or the mean of records beside its own."""
+    """Return the seconds of a job in an earlier run, else the mean of the records in its folder."""
     record = job.record
     found = [record] if record.is_file() else sorted(record.parent.glob("*.tsv"))
     texts = [file.read_text(encoding="utf-8").splitlines() for file in found]

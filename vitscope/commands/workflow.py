@@ -30,7 +30,7 @@ class Asked:
 
     @property
     def targets(self) -> list[str]:
-        """The target of a whole named study; [] without a name, for Snakemake's default target."""
+        """The target of the whole study; [] without a study, for Snakemake's default target."""
         return [f"{self.folders['figures']}/{self.study}/all"] if self.study else []
 
 

@@ -73,7 +73,7 @@ def network_cost_of_blocks(blocks: "pd.DataFrame", metadata: Mapping[str, str]) 
 
 @cache
 def _read_network_cost(blocks: str, written: int) -> Network:
-    """Read the cost of a network from a block table, cached until the time `written` changes."""
+    """Read the cost of a network from a block table; a new time `written` makes it read again."""
     from vitscope.files.tables import read_metadata
     from vitscope.networks.finding.cut_points import BLOCKS
 
@@ -134,7 +134,7 @@ def work(job: Job, request: Request) -> "Work | None":
 
 
 def seconds(job: Job, request: Request, per_pass: float | None = None) -> float | None:
-    """Return the seconds of a job and its start, None if unknown; `per_pass` is for one image."""
+    """Return the seconds of a job with its start, or None; `per_pass` is the time of one image."""
     takes, doing, network = job.takes_of(request), work(job, request), request.network
     own = takes.seconds(request) if takes.seconds else 0
     if takes.work is None:

@@ -1,4 +1,4 @@
-"""What a study will cost before it runs: forward passes, bytes and seconds of every job."""
+"""The expected cost of a study: forward passes, bytes and seconds of every job."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -76,7 +76,7 @@ def time_by_rate(rate: float, study: Study, model: str) -> float:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of jobs, None where unknown; jobs on the login node ask for 0 MB and minutes."""
+    """The cost of jobs, None if unknown; jobs on the login node ask for 0 MB and 0 minutes."""
 
     job: str
     passes: int | None
@@ -94,9 +94,10 @@ def costs_of_planned_jobs(
     earlier: Callable[[Planned], float | None],
     rate: Callable[[Study, str], float],
 ) -> list[Cost]:
-    """Return the cost of each job, by its seconds in `earlier` runs, or by its network's `rate`.
+    """Return the cost of each job.
 
-    `rate` returns the seconds that one image takes in a model.
+    `earlier` returns the seconds of a job in an earlier run, or None. In this case, the seconds
+    follow from `rate`, which returns the seconds that one image takes in a model.
     """
     rate_of = cache(partial(rate, study))
     return [_cost_of_planned_job(study, planned, earlier(planned), rate_of) for planned in jobs]
@@ -134,7 +135,7 @@ def _cost_of_planned_job(
 
 
 def planned_costs_by_kind(costs: Iterable[Cost]) -> list[Cost]:
-    """Sum the costs of the jobs of each kind, in order of time, the longest first."""
+    """Sum the costs of jobs by kind; sort the kinds by time, the longest first."""
     kinds: dict[str, list[Cost]] = {}
     for cost in costs:
         kinds.setdefault(cost.job, []).append(cost)

@@ -56,7 +56,7 @@ def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -
 
 
 def _all_figures(studies: StudyFiles) -> Iterable[str]:
-    """Yield a file of each figure and video of all studies; of the default, without folder too."""
+    """Yield a file of each figure and video; files of the default study also without its folder."""
     for name in (studies.default, *studies):
         with suppress(VitscopeError):
             study = studies[name]
@@ -119,7 +119,7 @@ def _check_result_target(target: str, parts: tuple[str, ...], studies: StudyFile
 
 
 def check_target_names(study: Study, names: Mapping[str, str]) -> None:
-    """Refuse names in a path that its study lacks: rules allow the names of all studies."""
+    """Refuse names in a path that the path's study lacks: rules allow the names of all studies."""
     shown = [*study.figures, *study.buildups, *study.videos]
     known: dict[str, tuple[str, Collection[str]]] = {
         "figure": ("figures, buildups and videos", shown),

@@ -59,7 +59,7 @@ def blocks(
 
     `images` are a batch as the network takes it, a tensor or an array of two images or more;
     `points` are the modules to read, in place of the cut points that are found; `norms` says
-    whether cut points lie "after" the norms of sums of stream and branch, or "before" them.
+    whether cut points lie "after" or "before" the normalization of sums of stream and branch.
     Starting with `x = images`,
 
         for block in vitscope.blocks(network, images):

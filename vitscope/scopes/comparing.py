@@ -94,7 +94,7 @@ class Comparison(Tables):
         return [*there, *self.own()]
 
     def own(self) -> dict[str, Any]:
-        """Return the user's functions that measured all networks, and the first network's calls."""
+        """Return the first network's calls of the user's functions that measured all networks."""
         first, *others = (each.scope.own() for each in self._networks)
         return {name: call for name, call in first.items() if all(name in each for each in others)}
 

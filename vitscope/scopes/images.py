@@ -43,13 +43,16 @@ class Wanted:
     std: Sequence[float] | float | None
     size: ImageSize | None
     class_names: Sequence[str] | None = None
-    # What the description that comes with the network says, if any.
+    # The description that comes with the network, if any: its image size, mean and std.
     of_network: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The split of the stored images, the network's classes and scaling, and what was assumed."""
+    """The split of the stored images, and the network's classes and scaling.
+
+    `notes` say what was assumed about images that the caller did not describe in full.
+    """
 
     split: Split
     classes: int | None
@@ -177,7 +180,7 @@ def _is_loader(images: Any) -> bool:
 def _image_and_labels(item: Any, dimensions: int = 3) -> Piece:
     """Return the image or the batch in an element of a data set, and the labels that come with it.
 
-    Both are found by their keys. Without such keys, the first entry with this number of dimensions
+    Both are found by their keys. Without such keys, the first entry with `dimensions` dimensions
     is the image, and the first integers after this entry, one for each image, are the labels.
     """
     if not isinstance(item, Mapping | tuple | list):
@@ -271,7 +274,7 @@ class _ScopeImageFormat:
 
     @classmethod
     def of(cls, images: Array, wanted: Wanted) -> "_ScopeImageFormat":
-        """Decide by the first images and by what the caller says how all images are stored."""
+        """Decide how to store all images, from the first images and from what the caller says."""
         last = images.shape[1] not in CHANNELS and images.shape[-1] in CHANNELS
         notes = ["images: (N, H, W, C) as they are given, channels come first now"] * last
         shape = (images.shape[3], *images.shape[1:3]) if last else images.shape[1:]
@@ -297,7 +300,7 @@ class _ScopeImageFormat:
         return cls(shape, last, is_integer, 1.0, True, zeros, ones, notes)
 
     def taken(self, images: Array) -> Array:
-        """Return a piece as it is stored: uint8 if it came as integers, else float32, scaled."""
+        """Return a piece as it is stored: uint8 for integers, else float32 divided by `scale`."""
         images = np.moveaxis(images, -1, 1) if self.channels_last else images
         if images.shape[1:] != self.shape or (images.dtype.kind in "ui") != self.is_integer:
             raise VitscopeError(

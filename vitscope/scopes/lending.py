@@ -19,7 +19,7 @@ def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> 
 
     This restores training modes, the devices and memory layouts of tensors, the objects that hold
     tensors, and which of them require a gradient. Within the block, the network takes images of any
-    type, and returns the logits alone, with `logits`, or the tensor `output`.
+    type, and returns only its logits if `logits` is set, or the tensor that `output` names.
     """
     modes = {module: module.training for module in network.modules()}
     parameters = [(each, each.data, each.requires_grad, each.grad) for each in network.parameters()]

@@ -236,7 +236,7 @@ def look(
     loss: Mapping[str, Any] | None = None,
     analysis: Mapping[str, Any] | None = None,
 ) -> Scope:
-    """Look at a network: where it is read, and every measure of it on some images.
+    """Look at a network: find its cut points, and offer every measure of it on some images.
 
     Images are a tensor or an array of a batch, a loader of batches, a data set, a list of pictures,
     or the path of a folder; labels may come with them. `mean` and `std` normalize pixels for the
@@ -249,7 +249,7 @@ def look(
     module is a head of `nn.Identity`. `class_names` are the names of all classes, or "imagenet", to
     show with predictions. `output` is the name or index of the tensor that holds the logits, if the
     network returns several. `norms` says whether networks that normalize the sums of stream and
-    branch are read "after" these norms or "before" them. `loss` has the weight decay and the
+    branch are read "after" or "before" this normalization. `loss` has the weight decay and the
     augmentation of the training, and `analysis` the settings of measures; both are written as in a
     study.
 

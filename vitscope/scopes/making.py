@@ -43,7 +43,7 @@ with warnings.catch_warnings():
 
 # A folder whose files are in memory, on systems that have it.
 IN_MEMORY = Path("/dev/shm")
-MOST_IN_MEMORY = 1 << 30  # bytes that may go there
+MOST_IN_MEMORY = 1 << 30  # The maximum number of bytes there.
 
 
 class Maker:
@@ -180,7 +180,7 @@ class Maker:
         work.run(inputs, outputs, said | {"device": self._device} | values, self._resources)
 
     def _measure_parts(self, measure: Measure, paths: Mapping[int, Path]) -> None:
-        """Measure each part in `paths`, by index; make inputs that parts share only once."""
+        """Measure the parts in `paths`, by index; make an input once if several parts share it."""
         points = len(read_cut_points(self.make("blocks")))
         with _temporary_folder() as shared:
             for number, path in paths.items():

@@ -33,7 +33,7 @@ def describe_scope_as_study(
     loss: Mapping[str, Any] | None,
     analysis: Mapping[str, Any] | None,
 ) -> Study:
-    """Return a study of a network and images in memory that has every figure of one network."""
+    """Return a study of a network and images in memory, with every figure of a single network."""
     own = _check_part_of_study(analysis or {}, analysis_schema(), "analysis")
     of_model = schema_of(Model)["properties"]
     model: Settings = {
@@ -101,7 +101,7 @@ def _check_part_of_study(settings: Any, schema: Schema, key: str) -> Any:
 
 
 def _fit_study_to_images(analysis: Settings, images: int) -> Settings:
-    """Fill the settings of measures so that they take all images, unless the caller sets fewer."""
+    """Fill in settings of measures so that they take all images, unless the caller sets fewer."""
     analysis.setdefault("images", images)
     if analysis["images"] > images:
         raise VitscopeError(

@@ -1,4 +1,4 @@
-"""Tables of networks, the figures that are drawn of them, and the claims counted on them."""
+"""Tables of networks, and the figures and the claims that are made from these tables."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -223,7 +223,7 @@ def draw_kind_from_tables(
 
 
 def draw_styled(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "Figure":
-    """Call `plot` in the style of figures, for it to draw in `ax` or in a figure of its own."""
+    """Call `plot` in the style of figures; it draws in `ax` or, without `ax`, in a new figure."""
     from vitscope.drawing.panels import drawing_in
     from vitscope.drawing.saving import style
 
@@ -274,7 +274,7 @@ RECORD = "run.yaml"
 
 
 class Made(Tables):
-    """The tables that the workflow made of a study."""
+    """The tables that the workflow made for a study."""
 
     def __init__(self, study: Study, folder: Path) -> None:
         self.study = study
@@ -316,7 +316,7 @@ class Made(Tables):
         )
 
     def _files_of_table(self, name: str) -> dict[str, Path]:
-        """Return the files of a table, each by its model or pair of models, as the study lists."""
+        """Return the files of a table by model or pair of models, in the order of the study."""
         if name == "predictions":
             files = self._folder.glob(f"{name}/*/{self.study.analysis.split}.parquet")
             found = {each.parent.name: each for each in files}

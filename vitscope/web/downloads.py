@@ -29,7 +29,7 @@ from vitscope.web import redact
 
 CHUNK = 1 << 20
 LONGEST_PAUSE = 120.0
-# In bytes per second: a tenth of what the slowest modems reach.
+# The minimum speed in bytes per second: a tenth of what the slowest modems reach.
 LEAST_SPEED = 100
 TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
 GONE = ("does not exist", "correct the address")
