@@ -67,7 +67,7 @@ def run(arguments: Namespace) -> None:
     images = Path(arguments.images).expanduser()
     if not images.is_dir():
         raise not_there("--images", "folder", images, path)
-    classes, side, count = _look_at_images(images)
+    classes, side, count = _look_at_images_for_init(images)
     network, _, make = arguments.network.partition(":")
     found: dict[str, Any] = {"images": arguments.images, "network": arguments.network}
     found |= {"classes": classes, "count": min(count, _MOST)}
@@ -76,7 +76,7 @@ def run(arguments: Namespace) -> None:
         weights = f"{{path: {arguments.weights}}}" if arguments.weights else "{made: true}"
         found["model"] = _PYTHON.format(file=network, make=make, checkpoint=weights)
     else:
-        found |= _initial_settings_of_timm(network)
+        found |= _settings_of_timm_for_init(network)
     write_text(path, _TEXT.format(**found))
     try:
         load_study(path)
@@ -90,7 +90,7 @@ def run(arguments: Namespace) -> None:
     )
 
 
-def _look_at_images(images: Path) -> tuple[str, int, int]:
+def _look_at_images_for_init(images: Path) -> tuple[str, int, int]:
     """Return the number of classes or null, the first image's shorter side, and the image count."""
     from PIL import Image
 
@@ -106,7 +106,7 @@ def _look_at_images(images: Path) -> tuple[str, int, int]:
     return (str(len(folders)) if len(folders) > 1 else "null"), side, len(files)
 
 
-def _initial_settings_of_timm(network: str) -> dict[str, Any]:
+def _settings_of_timm_for_init(network: str) -> dict[str, Any]:
     """Return the image size, mean, standard deviation and model entry of a network of timm."""
     from vitscope.networks.building.timm_import import import_timm
 

@@ -258,7 +258,7 @@ DRAW_OVERVIEW = Job(run=draw_overview_job, values=_values_of_overview_job)
 KINDS_OF_PAGE = tuple(curve.kind for curve in CURVES.values())
 
 
-def kinds_of_page(study: Study, model: str) -> list[str]:
+def kinds_for_network_page_job(study: Study, model: str) -> list[str]:
     """Return the kinds of figures on a network's page: kinds whose measure the figures need."""
     shown = [each for each in study.figures.values() if model in each.models]
     measured = {measure for figure in shown for measure in figure.measures}
@@ -268,7 +268,9 @@ def kinds_of_page(study: Study, model: str) -> list[str]:
 
 def _values_of_network_page_job(study: Study, names: Names) -> Values:
     measures = registry.of(study)
-    kinds = {name: measures.kinds()[name] for name in kinds_of_page(study, names["model"])}
+    kinds = {
+        name: measures.kinds()[name] for name in kinds_for_network_page_job(study, names["model"])
+    }
     claims = [measures.claiming(kind) for kind in kinds.values()]
     return {
         "study": describing.title(study),

@@ -60,7 +60,7 @@ def extract_latents_job(
 ) -> None:
     """Write the feature maps at all cut points, from one pass of the shard's images."""
     from vitscope.data.split import ROWS, shard_rows
-    from vitscope.jobs.opening import open_images, open_running, origin_of
+    from vitscope.jobs.opening import open_images, open_running, origin_of_opened_checkpoint
     from vitscope.networks.running.latents import extract, shapes_of
 
     network, device = open_running(inputs, values, resources, first=not values["shard"])
@@ -76,7 +76,7 @@ def extract_latents_job(
         outputs["latents"],
         dtype=values["dtype"],
         device=device,
-        metadata=origin | origin_of(inputs["checkpoint"]),
+        metadata=origin | origin_of_opened_checkpoint(inputs["checkpoint"]),
     )
 
 
@@ -112,7 +112,7 @@ def export_latents_job(inputs: Files, outputs: Files, values: Values, resources:
     shards = [TensorFile(path) for path in inputs["latents"]]
     images, blocks = open_images(inputs["images"]), BLOCKS.read(inputs["blocks"])
     rows = select(len(images), **values["rows"])
-    arrays = {f"maps/{name}": _export_maps(shards, name) for name in blocks["name"]}
+    arrays = {f"maps/{name}": _maps_in_export_latents_job(shards, name) for name in blocks["name"]}
     about = {"images": rows, "labels": np.asarray(images.labels)[rows]}
     about |= {key: np.array(blocks[key].tolist()) for key in ("name", "kind", "stage", "depth")}
     arrays |= {key: Exported.of(array) for key, array in about.items()}
@@ -132,7 +132,7 @@ EXPORT_LATENTS = Job(
 )
 
 
-def _export_maps(shards: "Sequence[TensorFile]", name: str) -> "Exported":
+def _maps_in_export_latents_job(shards: "Sequence[TensorFile]", name: str) -> "Exported":
     import numpy as np
 
     from vitscope.files.arrays import Exported

@@ -79,7 +79,7 @@ def measure_job(inputs: Files, outputs: Files, values: Values, resources: Resour
     measured = call_typed(compute, opened.given, values=values["settings"])
     table, (output,) = tables.Table(**values["columns"]), outputs.values()
     if opened.rows is not None:
-        measured = name_images(measured, table.columns, opened.rows, values["first_image"])
+        measured = name_measured_images(measured, table.columns, opened.rows, values["first_image"])
     for key in opened.named.keys() & table.columns.keys():
         measured = measured.assign(**{key: opened.named[key]})
     origin = tables.add_warnings(opened.origin, getattr(opened.given, "warnings", ()))
@@ -94,7 +94,7 @@ MEASURE = Job(
 )
 
 
-def name_images(
+def name_measured_images(
     table: "pd.DataFrame", columns: tables.Columns, rows: Sequence[int], first: int
 ) -> "pd.DataFrame":
     """Replace image positions in the column `image` of a part, if it has one, by rows of the split.
@@ -161,7 +161,7 @@ def measure_pass_job(inputs: Files, outputs: Files, values: Values, resources: R
     import pandas as pd
 
     from vitscope.data.split import shard_rows
-    from vitscope.jobs.opening import open_images, open_running, origin_of
+    from vitscope.jobs.opening import open_images, open_running, origin_of_opened_checkpoint
     from vitscope.networks.running.latents import hold_shard
 
     images, measures = open_images(inputs["images"]), values["measures"]
@@ -187,12 +187,12 @@ def measure_pass_job(inputs: Files, outputs: Files, values: Values, resources: R
         **shard,
     )
     rows = shard_rows(len(images), shard["shard"], **shard["selection"])
-    origin = {"data_sha256": images.digest, **origin_of(inputs["checkpoint"])}
+    origin = {"data_sha256": images.digest, **origin_of_opened_checkpoint(inputs["checkpoint"])}
     written = {}
     for name, part in parts.items():
         table = tables.Table(**measures[name]["columns"])
         whole = pd.concat(part, ignore_index=True)
-        named = name_images(whole, table.columns, rows, values["first_image"])
+        named = name_measured_images(whole, table.columns, rows, values["first_image"])
         written[name] = table.to_bytes(named, origin)
     tables.write_parts(written, outputs["parts"])
 

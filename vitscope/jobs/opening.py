@@ -54,7 +54,7 @@ def open_network(
     return opened
 
 
-def origin_of(checkpoint: Any) -> dict[str, str]:
+def origin_of_opened_checkpoint(checkpoint: Any) -> dict[str, str]:
     """Return the digest and the model of a checkpoint file; {} if the network is in memory."""
     if not isinstance(checkpoint, str):
         return {}
@@ -130,7 +130,7 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
         corrupted=[*map(CorruptedImages, corrupted)],
         alike=Augmented(alike) if alike else None,
     )
-    origin = {"data_sha256": images.digest, **origin_of(inputs["checkpoint"])}
+    origin = {"data_sha256": images.digest, **origin_of_opened_checkpoint(inputs["checkpoint"])}
     origin |= warning_metadata(read_warnings(filter(None, [predictions, blocks])))
     if found.alike:
         origin["training_sha256"] = found.alike.metadata["data_sha256"]
@@ -147,7 +147,7 @@ def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
     found = given.OnLoss(network, images, device, points, resources.say_of_it, drawn_from)
     snapshot = values["snapshot"]
     what = "checkpoint" if snapshot == END else f"snapshot {snapshot}"
-    of_network = origin_of(inputs["checkpoint"])
+    of_network = origin_of_opened_checkpoint(inputs["checkpoint"])
     origin = {key.replace("checkpoint", what): fact for key, fact in of_network.items()}
     named = {key: values[key] for key in ("model", "snapshot")}
     return Opened(found, {"data_sha256": images.metadata["data_sha256"], **origin}, named)
@@ -156,7 +156,7 @@ def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
 def open_network_alone(inputs: Files, values: Values, resources: Resources) -> Opened:
     network = open_network(inputs["checkpoint"], values["network"])
     found = given.OnNetwork(values["model"], network, values["network"])
-    return Opened(found, origin_of(inputs["checkpoint"]))
+    return Opened(found, origin_of_opened_checkpoint(inputs["checkpoint"]))
 
 
 def open_weights(inputs: Files, values: Values, resources: Resources) -> Opened:

@@ -42,7 +42,7 @@ def classify_images_job(
     inputs: Files, outputs: Files, values: Values, resources: Resources
 ) -> None:
     from vitscope.data.split import labels_of, rows_to_classify
-    from vitscope.jobs.opening import open_images, open_running, origin_of
+    from vitscope.jobs.opening import open_images, open_running, origin_of_opened_checkpoint
     from vitscope.networks.running.predictions import predict, warn_about_labels
 
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])
@@ -55,7 +55,11 @@ def classify_images_job(
     # Do not warn if labels are unknown or not the truth: predictions may rightly differ.
     are_truth = values["labels_are_truth"] and (labels >= 0).all()
     warnings = warn_about_labels(values["model"], images, predictions) if are_truth else []
-    origin = {"data_sha256": images.digest, **origin_of(checkpoint), **warning_metadata(warnings)}
+    origin = {
+        "data_sha256": images.digest,
+        **origin_of_opened_checkpoint(checkpoint),
+        **warning_metadata(warnings),
+    }
     names = [images.classes[number] for number in predictions["prediction"]]
     found = predictions.assign(image=rows, class_name=names)
     PREDICTIONS.write(found, outputs["predictions"], origin)

@@ -71,7 +71,7 @@ def _passes_of_video_job(request: Request) -> Work:
 
 def draw_video_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.files.whole import sha256_of
-    from vitscope.jobs.opening import open_job_device, open_network, origin_of
+    from vitscope.jobs.opening import open_job_device, open_network, origin_of_opened_checkpoint
     from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
     from vitscope.video.frames import open_study_video
     from vitscope.video.showing import show
@@ -89,7 +89,7 @@ def draw_video_job(inputs: Files, outputs: Files, values: Values, resources: Res
         taking=values["taking"],
         device=open_job_device(values["device"]),
     )
-    digest = origin_of(inputs["checkpoint"]).get("checkpoint_sha256")
+    digest = origin_of_opened_checkpoint(inputs["checkpoint"]).get("checkpoint_sha256")
     facts = values["facts"] | ({f"Checkpoint SHA-256 of {subject.label}": digest} if digest else {})
     path = Path(inputs["source"]) if inputs["source"] else None
     if path and "url" in settings["source"]:

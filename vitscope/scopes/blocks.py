@@ -14,7 +14,7 @@ from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import Replay, reading
 from vitscope.networks.finding.cut_points import Layout, Side
 from vitscope.networks.finding.search import Points
-from vitscope.scopes.lending import choose_device, device_of, lend
+from vitscope.scopes.lending import choose_device_for_lending, device_of, lend
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def blocks(
     during this call only. Blocks use the weights of the network, without copying them.
     """
     model = unwrap_compiled(model)
-    choose_device(model, None)
+    choose_device_for_lending(model, None)
     images = _check_batch(images).to(device_of(model), own_type(model))
     size = tuple(images.shape[-2:])
     network = {"mean": [0.0] * images.shape[1], "image_size": size, "classes": None}

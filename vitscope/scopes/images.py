@@ -97,7 +97,7 @@ def _store_scope_image_folder(folder: Path, wanted: Wanted, outputs: Outputs, pa
     size = _size_to_crop(wanted, in_short(*own) if own else None)
     classes = outputs((3, *height_and_width(size))) if size else None
     _ask_for_missing_image_settings(wanted, size, classes, opened, folder)
-    mean, std, notes = _scaling_of_pixels(wanted, 3, "images of a folder")
+    mean, std, notes = _scaling_of_scope_images(wanted, 3, "images of a folder")
     height, width = height_and_width(size or 0)
     dataset = {
         "source": source,
@@ -164,7 +164,7 @@ def _pieces_of_scope_images(images: Any, wanted: Wanted) -> Iterator[Piece]:
         items = (
             map(images.__getitem__, range(len(images))) if hasattr(images, "__len__") else images
         )
-        yield from _stack_images(map(_image_and_labels, items), wanted)
+        yield from _stack_scope_images(map(_image_and_labels, items), wanted)
 
 
 def _is_loader(images: Any) -> bool:
@@ -223,9 +223,9 @@ def _checked_batch(batch: Any) -> Piece:
     return array, labels
 
 
-def _stack_images(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piece]:
+def _stack_scope_images(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piece]:
     while group := [*islice(items, IMAGES_PER_PIECE)]:
-        arrays = [_crop_picture(image, wanted) for image, _ in group]
+        arrays = [_crop_scope_picture(image, wanted) for image, _ in group]
         if any(array.shape != arrays[0].shape for array in arrays):
             raise VitscopeError(
                 f"The images have different shapes, {arrays[0].shape} among them: give arrays of "
@@ -235,7 +235,7 @@ def _stack_images(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piece]:
         yield np.stack(arrays), np.concatenate(known) if len(known) == len(group) else None
 
 
-def _crop_picture(image: Any, wanted: Wanted) -> Array:
+def _crop_scope_picture(image: Any, wanted: Wanted) -> Array:
     """Return an image as an array (C, H, W); resize and crop a picture of Pillow if needed."""
     if not isinstance(image, Image.Image):
         return _as_numpy(image)
@@ -284,7 +284,7 @@ class _ScopeImageFormat:
         if is_integer or wanted.mean is not None:
             scale = 1.0 if not is_integer and float(images.max()) <= 1 else 255.0
             what = "8-bit images" if is_integer else "images"
-            mean, std, more = _scaling_of_pixels(wanted, shape[0], what)
+            mean, std, more = _scaling_of_scope_images(wanted, shape[0], what)
             notes += more
             if scale == 255 and not is_integer:
                 notes.append("images: values from 0 to 255, divided by 255")
@@ -329,7 +329,7 @@ def _known_scaling(wanted: Wanted) -> tuple[Any, Any] | None:
     return None if wanted.mean is None or wanted.std is None else (wanted.mean, wanted.std)
 
 
-def _scaling_of_pixels(
+def _scaling_of_scope_images(
     wanted: Wanted, channels: int, what: str
 ) -> tuple[list[float], list[float], list[str]]:
     given = _known_scaling(wanted)

@@ -49,7 +49,9 @@ def _restore_lent_network(modes: Any, parameters: Any, buffers: Any) -> None:
         module.training = training
 
 
-def choose_device(network: nn.Module, wanted: torch.device | str | None) -> torch.device:
+def choose_device_for_lending(
+    network: nn.Module, wanted: torch.device | str | None
+) -> torch.device:
     """Return the device to measure on, by default the network's; refuse one that does not exist."""
     if any(each.is_meta for each in chain(network.parameters(), network.buffers())):
         raise VitscopeError(

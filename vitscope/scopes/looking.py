@@ -29,7 +29,7 @@ from vitscope.networks.building import networks, own_code
 from vitscope.networks.building.networks import Output
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT, Side
 from vitscope.scopes.images import Wanted, split_file_in, store_scope_images
-from vitscope.scopes.lending import choose_device, device_of, lend
+from vitscope.scopes.lending import choose_device_for_lending, device_of, lend
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save_as_study
 from vitscope.scopes.study import check_image_size, describe_scope_as_study, describe_scope_video
@@ -258,7 +258,7 @@ def look(
     if not isinstance(model, nn.Module):
         raise VitscopeError(f"`model` is a {type(model).__name__}, allowed: a torch.nn.Module.")
     model = networks.unwrap_compiled(model)
-    place = choose_device(model, device)
+    place = choose_device_for_lending(model, device)
     folder = TemporaryDirectory(prefix="vitscope-")
     try:
         names = imagenet_class_names() if class_names == IMAGENET else class_names
@@ -267,7 +267,7 @@ def look(
         trained_on = getattr(model, "pretrained_cfg", None)
         said = trained_on if isinstance(trained_on, Mapping) else {}
         wanted = Wanted(mean, std, check_image_size(image_size), named, said)
-        found = partial(_count_classes, model, output, classes)
+        found = partial(_count_classes_for_look, model, output, classes)
         stored = store_scope_images(images, labels, wanted, found, Path(folder.name))
         if classes == "found" and (why := networks.why_no_classifier(model)):
             stored.notes.append(
@@ -286,7 +286,7 @@ def look(
     return scope
 
 
-def _count_classes(
+def _count_classes_for_look(
     model: nn.Module, chosen: Output, said: int | Literal["found"] | None, shape: tuple[int, ...]
 ) -> int | None:
     """Run the network once; return how many classes it tells apart, None if it has no logits."""

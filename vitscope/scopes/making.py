@@ -3,7 +3,7 @@
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -16,7 +16,7 @@ from torch import nn
 from tqdm import TqdmWarning
 
 from vitscope.data.split import Split
-from vitscope.errors import VitscopeError, quoted
+from vitscope.errors import VitscopeError, error_sentence_of, quoted
 from vitscope.files.tables import has_part, read_warnings
 from vitscope.jobs.job import Files, Names, Resources, find_job
 from vitscope.jobs.latents import FORMATS
@@ -122,10 +122,10 @@ class Maker:
                 f"give images from 0 to 255, and mean= and std=."
             )
         if measured.need.of_images:
-            return _error_sentence_of(partial(measure.check, self.study))
+            return error_sentence_of(partial(measure.check, self.study))
         # Only measuring shows whether a network suits a measure that takes no images.
         if table not in self._lacking:
-            self._lacking[table] = _error_sentence_of(partial(self.make, table))
+            self._lacking[table] = error_sentence_of(partial(self.make, table))
         return self._lacking[table]
 
     def _why_no_classes(self, table: str) -> str | None:
@@ -307,15 +307,6 @@ class Maker:
         with lend(self._network) as network:
             why = why_unrepeatable(network, image.to(device_of(network)))
         return [why] if why else []
-
-
-def _error_sentence_of(action: Callable[[], object]) -> str | None:
-    """Run an action; return the error sentence if it is refused, or None."""
-    try:
-        action()
-    except VitscopeError as error:
-        return str(error)
-    return None
 
 
 @contextmanager

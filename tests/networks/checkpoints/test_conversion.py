@@ -18,7 +18,7 @@ from tests.helpers.web import running_site, whole
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import OF
 from vitscope.files.tensors import TensorFile
-from vitscope.jobs.opening import origin_of
+from vitscope.jobs.opening import origin_of_opened_checkpoint
 from vitscope.networks.building.family import find_family
 from vitscope.networks.checkpoints import weight_sources
 from vitscope.networks.checkpoints.conversion import convert, load_model, write_weights
@@ -58,7 +58,7 @@ def test_a_conversion_keeps_every_value_and_says_where_it_is_from(converted, tmp
         "source_sha256": hashlib.sha256((tmp_path / "source.pth").read_bytes()).hexdigest(),
         "weights": "state_dict",
     }
-    assert origin_of(str(converted))[OF] == "ResNet"
+    assert origin_of_opened_checkpoint(str(converted))[OF] == "ResNet"
     assert list(converted.parent.iterdir()) == [converted]
     # The order of the settings does not matter.
     turned = {**NETWORK, "arch": dict(reversed(NETWORK["arch"].items()))}
