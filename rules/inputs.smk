@@ -296,7 +296,9 @@ def tables_of_overview(wildcards):
 
 def tables_of_page(wildcards):
     study, kinds = study_of(wildcards), registry.kinds()
-    tables = {t for kind in kinds_for_network_page_job(study, wildcards.model) for t in kinds[kind].tables}
+    tables = {
+        t for kind in kinds_for_network_page_job(study, wildcards.model) for t in kinds[kind].tables
+    }
     names = {"study": study.name, "model": wildcards.model}
     return {table: OF_SUBJECT.format(table=table, **names) for table in sorted(tables - {"blocks"})}
 

@@ -116,7 +116,7 @@ def test_a_network_is_read_from_its_block_table(tmp_path: Path) -> None:
     blocks = list_blocks("vit", model, settings)
     path = tmp_path / "blocks.parquet"
     BLOCKS.write(blocks.table, path, blocks.metadata())
-    found = costs.network_of(BLOCKS.read(path), read_metadata(path))
+    found = costs.network_cost_of_blocks(BLOCKS.read(path), read_metadata(path))
     assert found == network("mini", "vit")
     assert found.weights == 4 * sum(p.numel() for p in model.parameters())
     asking = read("predict", {"model": "vit", "split": "test"}, {"blocks": path})

@@ -141,7 +141,7 @@ TRAINED_ON = ("images", "seed")
 SECONDS_TO_AUGMENT = 0.11
 
 
-def _augmentation_recipe_of_job(study: Study, model: str) -> Values:
+def augmentation_recipe_of_job(study: Study, model: str) -> Values:
     from vitscope.settings.keys import NOT_AUGMENTED
 
     # A model that was not trained here has seen all images.
@@ -156,7 +156,7 @@ def _augmentation_recipe_of_job(study: Study, model: str) -> Values:
 
 
 def _shared_augmentation(study: Study, model: str) -> Values:
-    own = _augmentation_recipe_of_job(study, model)
+    own = augmentation_recipe_of_job(study, model)
     shared = asdict(study.training) if study.training and study.loss is None else own
     return {key: own[key] if key in TRAINED_ON else shared[key] for key in own}
 
@@ -170,7 +170,7 @@ def _count_images_to_augment(study: Study, names: Names) -> int:
 
 def _values_of_augmentation_job(study: Study, names: Names) -> Values:
     network = study.network(names["model"])
-    recipe_of = _shared_augmentation if "alike" in names else _augmentation_recipe_of_job
+    recipe_of = _shared_augmentation if "alike" in names else augmentation_recipe_of_job
     images, seed = _count_images_to_augment(study, names), study.analysis.augmented.seed
     return {
         "mean": network["mean"],
