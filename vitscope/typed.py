@@ -15,7 +15,7 @@ _fields = cache(get_type_hints)
 
 
 def typed(value: Any, kind: type[T]) -> T:
-    """Convert a plain value to the type `kind`, and the values inside it to theirs.
+    """Convert a plain value to the type `kind`, and the values inside it to their own types.
 
     Nothing is checked here: settings were checked against their schema, and all other values were
     written by `asdict`. Keys that a dataclass lacks are dropped, since the record of a run may be
@@ -26,7 +26,7 @@ def typed(value: Any, kind: type[T]) -> T:
 
 
 def call_typed(function: Callable[..., T], *given: object, values: Mapping[str, Any]) -> T:
-    """Call a function with plain values; convert those of parameters annotated as dataclasses."""
+    """Call a function with plain values; convert values for parameters that are dataclasses."""
     kinds = {key: each.annotation for key, each in signature(function).parameters.items()}
     plain = {key for key in values if not is_dataclass(kinds.get(key))}
     made = {key: each if key in plain else typed(each, kinds[key]) for key, each in values.items()}

@@ -1,7 +1,7 @@
 """Choose which blocks of a network become MSAs next in a build-up, given the accuracies so far.
 
 The rule of the paper (Park & Kim 2022): every second block of the last stage becomes an MSA, from
-its end on; when one more MSA does not improve the accuracy, go on with the previous stage.
+the last block on; when one more MSA does not improve the accuracy, go on with the previous stage.
 """
 
 import json
@@ -62,7 +62,7 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """The stage that got an MSA, and the total number of MSAs, such as `c4: 1`."""
+        """The stage of the newest MSA, and the total number of MSAs, such as `c4: 1`."""
         return f"{stage_name(self.stage)}: {self.number}"
 
 
@@ -78,7 +78,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Course:
-    """All steps, the best step, and the next candidate: None at the end; `ended` says why."""
+    """All steps, the best step, and the next candidate.
+
+    When the build-up has ended, `next` is None and `ended` says why; else `ended` is empty.
+    """
 
     steps: tuple[Step, ...]
     best: Step | None

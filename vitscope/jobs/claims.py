@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def job_values_to_count_claims(study: Study, among: Collection[str]) -> Values:
-    """Return job parameters to count the claims about figures in `among` whose kinds have any."""
+    """Return job parameters to count claims about figures in `among` whose kinds have claims."""
     figures: dict[str, Values] = {}
     measures = registry.of(study)
     for name, figure in study.figures.items():

@@ -9,7 +9,7 @@ from vitscope.measures import registry
 
 
 def _address_of_archive(study: Study, names: Names) -> Values:
-    # Return only what identifies the download, so that users of a shared cache share it.
+    # Return only what identifies the download, so that users of a shared cache share the file.
     source = study.data[names["dataset"]].source
     return {"archive": declared(source["kind"]).archive, "source": source}
 
@@ -56,7 +56,7 @@ MADE_BY = (
 # Seconds to read images, for each million pixels after resizing. Measured on photographs of 3
 # million pixels that are resized to 224x224; images of ImageNet take a tenth.
 SECONDS_TO_READ = 0.6
-# The number of images to assume for a split of unknown size: that of ImageNet's validation split.
+# The number of images to assume for a split of unknown size, as in ImageNet's validation split.
 UNCOUNTED_IMAGES = 50_000
 
 

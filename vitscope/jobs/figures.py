@@ -96,7 +96,7 @@ DRAW_FIGURE = Job(run=draw_figure_job, values=_values_of_figure_job)
 def read_figure_job_inputs(
     inputs: Files, values: Values
 ) -> "tuple[dict[str, pd.DataFrame], dict[str, Published] | None]":
-    """Return the tables of a figure, and its published points, or None if its kind draws none."""
+    """Return a figure's tables, and its published points (None if its kind draws none)."""
     from vitscope.claims.points import read_published_of
 
     tables = {
@@ -259,7 +259,7 @@ KINDS_OF_PAGE = tuple(curve.kind for curve in CURVES.values())
 
 
 def kinds_for_network_page_job(study: Study, model: str) -> list[str]:
-    """Return the kinds of figures on a network's page: kinds whose measure the figures need."""
+    """Return the kinds of figures on a network's page: kinds whose measure its figures need."""
     shown = [each for each in study.figures.values() if model in each.models]
     measured = {measure for figure in shown for measure in figure.measures}
     kinds = registry.of(study).kinds()

@@ -30,7 +30,7 @@ def _address_for_checkpoint_job(study: Study, names: Names) -> Values:
     # This imports yaml, which other jobs with a network do not need.
     from vitscope.networks.checkpoints import weight_sources
 
-    # Return only what identifies the download, so that users of a shared cache share it.
+    # Return only what identifies the download, so that users of a shared cache share the file.
     return {"checkpoint": weight_sources.file_values(checkpoint_entry(study, names))}
 
 

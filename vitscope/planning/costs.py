@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vitscope.measures.measure import Work
 
 
-# Megabytes for three processes of Snakemake that run on a node, beside the script.
+# Megabytes for three processes of Snakemake that run on a node, besides the script.
 ON_A_NODE = 600
 # Megabytes for the script itself, without torch or with it.
 WITHOUT_TORCH = 300
@@ -35,7 +35,7 @@ COPIES_OF_WEIGHTS = 4
 # Bytes of memory for each byte of a network's `peak`: more than one, since allocators keep freed
 # memory; docs/cluster.md has the measurements.
 PEAKS_OF_PASS = 2.0
-# Bytes of memory, beside the peak, for each byte of a network's `activations`, by what is computed.
+# Bytes of memory, besides the peak, for each byte of a network's `activations`, by computation.
 SHARE_KEPT = {
     "pass": 0.0,
     "units": 0.1,  # Lesions use some results again.
@@ -73,7 +73,7 @@ def network_cost_of_blocks(blocks: "pd.DataFrame", metadata: Mapping[str, str]) 
 
 @cache
 def _read_network_cost(blocks: str, written: int) -> Network:
-    """Read the cost of a network from a block table; a new time `written` makes it read again."""
+    """Read the cost of a network from a block table; cache it until the time `written` changes."""
     from vitscope.files.tables import read_metadata
     from vitscope.networks.finding.cut_points import BLOCKS
 
@@ -134,7 +134,7 @@ def work(job: Job, request: Request) -> "Work | None":
 
 
 def seconds(job: Job, request: Request, per_pass: float | None = None) -> float | None:
-    """Return the seconds of a job with its start, or None; `per_pass` is the time of one image."""
+    """Return the seconds of a job with its start, None if unknown; `per_pass` is for one image."""
     takes, doing, network = job.takes_of(request), work(job, request), request.network
     own = takes.seconds(request) if takes.seconds else 0
     if takes.work is None:

@@ -96,7 +96,7 @@ def costs_of_planned_jobs(
 ) -> list[Cost]:
     """Return the cost of each job.
 
-    `earlier` returns the seconds of a job in an earlier run, or None. In this case, the seconds
+    `earlier` returns the seconds of a job in an earlier run, or None. If it is None, the seconds
     follow from `rate`, which returns the seconds that one image takes in a model.
     """
     rate_of = cache(partial(rate, study))

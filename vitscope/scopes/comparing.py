@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Compared(NamedTuple):
-    """A network of a comparison: `member` names it there, `model` names it in its own tables."""
+    """A network of a comparison, which calls it by its `member`; its own tables name it `model`."""
 
     member: Member
     scope: Tables

@@ -1,4 +1,4 @@
-"""Write images in memory, or of a folder, to the file of a split, piece by piece and in order."""
+"""Write images, from memory or a folder, to the file of a split, piece by piece and in order."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -391,7 +391,7 @@ def _checked_labels(labels: Any, images: int) -> Array:
 
 
 def _check_labels_fit_classes(labels: Any, found: Array, classes: int | None) -> Array:
-    """Check the labels against the network's classes; without classes, all become unknown."""
+    """Check labels against the network's classes; without classes, all labels become unknown."""
     numbers = _checked_labels(labels, len(found))
     known = numbers[numbers >= 0]
     if classes is None:

@@ -18,7 +18,7 @@ def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> 
     """Give a network in evaluation mode for a `with` block, then restore it, also after errors.
 
     This restores training modes, the devices and memory layouts of tensors, the objects that hold
-    tensors, and which of them require a gradient. Within the block, the network takes images of any
+    tensors, and which tensors require a gradient. Within the block, the network takes images of any
     type, and returns only its logits if `logits` is set, or the tensor that `output` names.
     """
     modes = {module: module.training for module in network.modules()}

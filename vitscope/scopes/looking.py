@@ -120,7 +120,7 @@ class Scope(Tables):
         return table
 
     def own(self) -> dict[str, Any]:
-        """Return the names of the user's functions that have measured, and how each was called."""
+        """Return the calls of the user's functions that have measured, by the function's name."""
         return {name: call for name, (call, _) in self._own.items()}
 
     def table(self, name: str) -> pd.DataFrame:

@@ -54,7 +54,7 @@ class Tables:
         raise NotImplementedError
 
     def own(self) -> dict[str, Any]:
-        """Return the names of the user's functions that have measured, and how each was called."""
+        """Return the calls of the user's functions that have measured, by the function's name."""
         return {}
 
     def __getattr__(self, name: str) -> pd.DataFrame:
@@ -133,7 +133,7 @@ class Tables:
     def claims(self, *kinds: str) -> pd.DataFrame:
         """Return what the paper claims, what was measured, and whether the claim holds.
 
-        Covers the given kinds of figures, or else all that need only a few passes of the images.
+        Covers the given kinds of figures; by default, kinds that take a few passes of the images.
         """
         # Kinds that show one measure in several ways make the same claims.
         counted = self.counted(*kinds).drop_duplicates(["model", "versus", "claim"])
@@ -143,7 +143,7 @@ class Tables:
     def counted(self, *kinds: str) -> pd.DataFrame:
         """Return the claims of some kinds of figures as the workflow's table `claims`."""
         known = registry.kinds()
-        # Unless kinds are given, take those that cost no more than a few passes of the images.
+        # Unless kinds are given, take kinds that cost no more than a few passes of the images.
         rows = [
             self._claims_of_kind(kind)
             for kind in kinds or (kind for kind in self.kinds() if kind in known)

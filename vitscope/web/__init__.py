@@ -5,7 +5,7 @@ from hashlib import sha256
 
 DIGITS = 8
 _USER = re.compile(r"(?<=//)[^/?#]*@")
-# In a path: text after the sign of a parameter, plain or escaped, and text before an @.
+# In a path: text after a sign of parameters (; = &), plain or escaped, or text before an @.
 _PARAMETERS = re.compile(r"([;=&]|%3[bd]|%26)[^/]+|[^/]+(?=@)", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z_.-]{1,32}")
 

@@ -263,9 +263,9 @@ class _Partial:
             return True  # This file system has no locks.
 
     def resumable(self, url: str) -> tuple[int, str, int]:
-        """Return the number of bytes received, and the ETag and size of their version.
+        """Return the number of bytes received, and the ETag and size of the file's version.
 
-        The next attempt requests only the missing bytes, and only of that version. Without a usable
+        The next attempt requests only the missing bytes, and only of this version. Without a usable
         note, the result is (0, "", 0).
         """
         size = self.file.seek(0, os.SEEK_END)

@@ -67,7 +67,7 @@ def record_digest(lock: Path, url: str, entry: Entry) -> None:
 
 
 def _append_lock_entry(file: BinaryIO, before: bytes, url: str, entry: Entry) -> None:
-    """Append an entry to the locked file in one write, so that a kill damages no older ones."""
+    """Append an entry to the locked file in one write, so that a kill damages no older entry."""
     text = yaml.safe_dump({url: {"sha256": entry.sha256, "bytes": entry.bytes}}, sort_keys=False)
     if not before:
         text = HEADER + text
