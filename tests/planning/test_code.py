@@ -84,7 +84,7 @@ def test_of_what_jobs_share_what_they_use_counts(copy: Path) -> None:
     ("old", "new"),
     [
         ('"""Merge the measured parts', '"""Other words'),
-        ("# Keep the facts of all parts", "# Nothing\n            #"),
+        ("# Keep the metadata of all parts", "# Nothing\n            #"),
         (
             "def read_parts_of(prefix: str, model: str)",
             "def read_parts_of(prefix: object, model: object)",
