@@ -15,7 +15,13 @@ from vitscope.commands.workflow import asked_for
 from vitscope.jobs.job import Takes, find_job
 from vitscope.measures import registry
 from vitscope.planning.costs import count_network
-from vitscope.planning.plan import Cost, Planned, by_kind, costs_of, time_by_rate
+from vitscope.planning.plan import (
+    Cost,
+    Planned,
+    costs_of_planned_jobs,
+    planned_costs_by_kind,
+    time_by_rate,
+)
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
 
@@ -39,8 +45,8 @@ def plan() -> list[Planned]:
 def costs_of_model(study: Study, jobs: list[Planned], model: str, rate: float) -> dict[str, Cost]:
     """Return what the jobs of a model cost, and those that are of none, by their kinds."""
     chosen = [job for job in jobs if job.names.get("model", model) == model]
-    found = costs_of(study, chosen, lambda job: None, partial(time_by_rate, rate))
-    return {row.job: row for row in by_kind(found)}
+    found = costs_of_planned_jobs(study, chosen, lambda job: None, partial(time_by_rate, rate))
+    return {row.job: row for row in planned_costs_by_kind(found)}
 
 
 def runs_networks(cost: Cost) -> bool:

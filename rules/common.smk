@@ -14,7 +14,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.curves import tables_of_curves
 from vitscope.jobs import describing
-from vitscope.jobs.figures import figures_of_overview, kinds_of_page
+from vitscope.jobs.figures import figures_for_overview_job, kinds_for_network_page_job
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
 from vitscope.measures.registry import title_of
@@ -26,7 +26,7 @@ from vitscope.training.history import remove_unfinished
 
 
 def from_here(path):
-    """Return a path relative to the working directory, so that jobs do not rerun if both move."""
+    """Return a path relative to the working directory: if both move together, no job reruns."""
     return local(os.path.relpath(path))
 
 
@@ -85,7 +85,7 @@ def names_in(section):
     return named_by(lambda study: getattr(study, section))
 
 
-STUDIES_WITH_OVERVIEW = {name for name in STUDIES if figures_of_overview(STUDIES[name])}
+STUDIES_WITH_OVERVIEW = {name for name in STUDIES if figures_for_overview_job(STUDIES[name])}
 STUDIES_WITH_CURVES = {name for name in STUDIES if tables_of_curves(STUDIES[name])}
 
 
@@ -127,7 +127,7 @@ def study_of(wildcards):
 @functools.cache
 def check_names(study, names):
     """Exit if a study lacks names that a path has."""
-    exit_on_user_error(targets.check_names, STUDIES[study], dict(names))
+    exit_on_user_error(targets.check_target_names, STUDIES[study], dict(names))
 
 
 def names_of(wildcards):
@@ -141,7 +141,10 @@ PLAN = os.environ.get("VITSCOPE_PLAN")
 
 
 def of_job(name, **constants):
-    """Return the parameters of a rule: its job's values, by wildcards and `constants`, and code."""
+    """Return the parameters of a rule: the values of its job, and a digest of the job's code.
+
+    The values depend on wildcards and on `constants`, which take the place of further wildcards.
+    """
 
     @functools.lru_cache(maxsize=1)
     def find_values_and_digest(study, names):

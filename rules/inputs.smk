@@ -2,17 +2,17 @@
 
 from itertools import count
 
-from vitscope.buildup.rule import read_proposal
+from vitscope.buildup.rule import read_buildup_proposal
 from vitscope.data.opening import archive_needed, local_files, local_path_exists, require_existing
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs import buildups
-from vitscope.jobs.training import first_with_same_images
+from vitscope.jobs.training import first_of_shared_augmentation_job
 from vitscope.jobs.videos import source_path
 from vitscope.jobs.latents import FORMATS as LATENTS_FORMATS
 from vitscope.jobs.networks import checkpoint_entry
 from vitscope.jobs.job import model_of
 from vitscope.jobs.measures import case_of, measure_of_parts
-from vitscope.jobs.reporting import splits_shown
+from vitscope.jobs.reporting import splits_to_report
 from vitscope.networks.checkpoints.weight_sources import local_file
 from vitscope.planning.costs import COUNTED, keeps_latents
 
@@ -72,7 +72,7 @@ TRAINED = re.compile(r"(init|warmup|end|epoch_\d+)\.safetensors|history\.parquet
 
 
 def made_by_training(path):
-    """Tell whether rules/training.smk or rules/buildups.smk make a file."""
+    """Tell whether rules/training.smk or rules/buildups.smk makes a file."""
     if not Path(path).is_relative_to(FOLDERS["results"]):
         return False
     *folders, file = Path(path).relative_to(FOLDERS["results"]).parts or [""]
@@ -105,7 +105,7 @@ def file_to_convert(rule, key):
 
 
 def bundled_outputs(wildcards):
-    """Return the outputs of trainings that models of `mini` have as bundled files of their own."""
+    """Return the training outputs that `mini` bundles, each in the folder of its own model."""
     study = exit_on_user_error(ALL_STUDIES.__getitem__, "mini")
     return [
         f"<results>/mini/training/{name}/{Path(entry['bundled']).name}"
@@ -176,7 +176,7 @@ def path_made_by_job(made, names, wildcards):
     elif made.job == "augment_images":
         # Models that draw the same images share one file.
         maker = rules.augment_alike if "alike" in names else rules.augment_images
-        first = exit_on_user_error(first_with_same_images, study_of(wildcards), names)
+        first = exit_on_user_error(first_of_shared_augmentation_job, study_of(wildcards), names)
         names = {**names, "model": first}
     output = getattr(maker.output, made.output) if made.output else maker.output[0]
     return path_of(output, wildcards, **names)
@@ -236,7 +236,7 @@ def subjects_in_table(wildcards):
 
 
 def paths_of_models(path, of=Study.models_of):
-    """Return a function that finds a path for every model that `of` lists of a study."""
+    """Return a function that finds a path for every model that `of` lists for a study."""
 
     def paths_for_study(wildcards):
         study = study_of(wildcards)
@@ -267,9 +267,9 @@ def published_points(wildcards):
 
 
 def tables_of_overview(wildcards):
-    """Return the tables that the overview shows and counts: of models and of build-ups, by name."""
+    """Return the tables of models and of build-ups, by name, that the overview shows and counts."""
     study = study_of(wildcards)
-    shown = figures_of_overview(study)
+    shown = figures_for_overview_job(study)
     figures = [study.figures[name] for name in shown if name in study.figures]
     models = {model for each in figures for model in each.models}
     subjects = {}
@@ -296,7 +296,9 @@ def tables_of_overview(wildcards):
 
 def tables_of_page(wildcards):
     study, kinds = study_of(wildcards), registry.kinds()
-    tables = {t for kind in kinds_of_page(study, wildcards.model) for t in kinds[kind].tables}
+    tables = {
+        t for kind in kinds_for_network_page_job(study, wildcards.model) for t in kinds[kind].tables
+    }
     names = {"study": study.name, "model": wildcards.model}
     return {table: OF_SUBJECT.format(table=table, **names) for table in sorted(tables - {"blocks"})}
 
@@ -344,7 +346,7 @@ def source_of_video(wildcards):
 
 
 def splits_of_study(wildcards):
-    shown = splits_shown(study_of(wildcards))
+    shown = splits_to_report(study_of(wildcards))
     images = rules.build_split.output.images
     return [path_of(images, wildcards, dataset=dataset, split=name) for dataset, name in shown]
 
@@ -355,19 +357,19 @@ def results_of_earlier_steps(wildcards):
 
 
 def trained_steps(study, buildup):
-    """Return the indices of all steps; Snakemake calls this again after each is decided."""
+    """Return the indices of all steps; Snakemake calls this again after each decision."""
     for step in count():
         names = {"study": study, "buildup": buildup, "step": step}
         decided = checkpoints.decide_step.get(**names).output.tried
         # Let Snakemake open it: if the file is in a storage, Snakemake fetches it first.
         with decided.open():
-            if exit_on_user_error(read_proposal, decided).network is None:
+            if exit_on_user_error(read_buildup_proposal, decided).network is None:
                 return range(step)
 
 
 def weights_of_steps(wildcards):
     """Return the files of bundled weights; the job that reads them reports missing ones."""
-    bundled = buildups.bundled_steps(study_of(wildcards), wildcards.buildup)
+    bundled = buildups.bundled_buildup_steps(study_of(wildcards), wildcards.buildup)
     return [from_here(file) for file in bundled]
 
 
@@ -388,7 +390,7 @@ def weights_of_trained_steps(wildcards):
 def weights_for_studies(wildcards, input):
     study = study_of(wildcards)
     if not buildups.is_trained(study, wildcards.buildup):
-        bundled = buildups.bundled_steps(study, wildcards.buildup)
+        bundled = buildups.bundled_buildup_steps(study, wildcards.buildup)
         return [{"bundled": file.relative_to(package_data.ROOT).as_posix()} for file in bundled]
     steps = range(len(input.results))
     return [{"path": path_of(rules.train_step.output.end, wildcards, step=n)} for n in steps]

@@ -1,4 +1,4 @@
-"""Four uses of Snakemake that are not in its documentation, since it has no public way.
+"""Four undocumented uses of Snakemake, for which it has no public way.
 
 Numbers with `#` are issues of Snakemake that, once closed, make a use needless.
 Tests in tests/runs (test_failures, test_refusals, test_storage) fail if a use breaks.
@@ -46,8 +46,8 @@ def weigh_jobs_when_one_ends():
     """Let Snakemake choose among ready jobs only when a job ends.
 
     4. `scheduler.job_rate_limiter`: to limit how many jobs start in a second, Snakemake chooses
-    again one second after every choice, which takes a quarter of a core. It does not without a
-    limit, but options only change the limit; if its time span is long, a run waits as long at its
+    again one second after every choice, which takes a quarter of a core. Without a limit it does
+    not, but options can only change the limit; with a long time span, a run waits this long at its
     end.
     """
     workflow.scheduler.job_rate_limiter = None

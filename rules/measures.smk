@@ -1,6 +1,6 @@
 """Measures of latents, predictions, a model, its loss, its network, or its weights in training.
 
-Parts are merged to a table.
+The parts of a table are merged.
 
 The wildcard `measure` is the name of a measure and of its table. In paths of tables of a pair of
 models, the name of the pair, such as `resnet+vit`, takes the place of a model's name.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vitscope.typed import call, typed
+from vitscope.typed import call_typed, typed
 
 
 @dataclass(frozen=True)
@@ -72,4 +72,4 @@ def test_a_function_gets_the_dataclass_that_it_is_annotated_with() -> None:
         return repr((given, point, places, others))
 
     values = {"point": {"x": 1, "place": [2, 3]}, "places": [4], "seed": 5}
-    assert call(shown, 0, values=values) == repr((0, Point(1.0, (2, 3)), [4], {"seed": 5}))
+    assert call_typed(shown, 0, values=values) == repr((0, Point(1.0, (2, 3)), [4], {"seed": 5}))

@@ -1,6 +1,6 @@
 """Errors that a user can cause, each explained in one sentence."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -81,3 +81,12 @@ def not_there(where: str, what: str, path: Path, study: Path) -> VitscopeError:
 def listed(names: Iterable[str]) -> str:
     """Return names in alphabetical order, for a message; 'nothing' if there are none."""
     return ", ".join(sorted(names)) or "nothing"
+
+
+def error_sentence_of(action: Callable[[], object]) -> str | None:
+    """Run an action; return the error sentence if it is refused, or None."""
+    try:
+        action()
+    except VitscopeError as error:
+        return str(error)
+    return None

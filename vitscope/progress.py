@@ -25,7 +25,7 @@ class Clock:
         self._start = self._last = monotonic()
 
     def seconds_if_due(self, finished: bool = False) -> float | None:
-        """Return the seconds since the start if a line is due, else None; the last line is due."""
+        """Return the seconds since the start if a line is due or all is `finished`, else None."""
         now = monotonic()
         if not finished and now - self._last < SECONDS_BETWEEN_NEWS:
             return None

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
 from tests.buildup.test_table import PLAN, results
-from vitscope.buildup.figure import animate, plot, read_steps
-from vitscope.buildup.table import tabulate
+from vitscope.buildup.figure import animate_buildup, plot_buildup, read_buildup_steps
+from vitscope.buildup.table import tabulate_buildup
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
 from vitscope.package_data import PUBLISHED_POINTS, STYLE
@@ -37,8 +37,8 @@ def marks(axes: Axes) -> list[tuple[float, float, bool]]:
 
 
 def test_what_is_rejected_is_open_and_not_joined() -> None:
-    table = tabulate("grown", PLAN, results(100, 110, 104, 120))
-    (axes,) = plot(table, "ResNet", None).axes
+    table = tabulate_buildup("grown", PLAN, results(100, 110, 104, 120))
+    (axes,) = plot_buildup(table, "ResNet", None).axes
     found = marks(axes)
     assert [(x, good) for x, _, good in found] == [(0, True), (1, True), (2, False), (3, True)]
     assert [y for _, y, _ in found] == pytest.approx([50, 55, 52, 60])
@@ -53,8 +53,8 @@ def test_what_is_rejected_is_open_and_not_joined() -> None:
 
 
 def test_published_steps_stand_beside_the_measured_ones() -> None:
-    table = tabulate("grown", PLAN, results(100, 110, 104, 120))
-    left, right = plot(table, "ResNet", read_steps(PUBLISHED)).axes
+    table = tabulate_buildup("grown", PLAN, results(100, 110, 104, 120))
+    left, right = plot_buildup(table, "ResNet", read_buildup_steps(PUBLISHED)).axes
     assert right.get_title() == "published: AlterNet-50, CIFAR-100"
     assert left.get_ylabel() == right.get_ylabel() == "Accuracy (%)"
     filled = [(x, y) for x, y, good in marks(right) if good]
@@ -75,18 +75,21 @@ def test_published_steps_stand_beside_the_measured_ones() -> None:
 
 def test_another_file_of_points_is_refused() -> None:
     with pytest.raises(VitscopeError, match=r"Cannot read a published build-up from .*fig9\.csv"):
-        read_steps(PUBLISHED_POINTS / "fig9.csv")
+        read_buildup_steps(PUBLISHED_POINTS / "fig9.csv")
 
 
 def test_a_video_shows_one_more_step_in_each_frame() -> None:
-    table, theirs = tabulate("grown", PLAN, results(100, 110, 104, 120)), read_steps(PUBLISHED)
-    whole = [marks(axes) for axes in plot(table, "ResNet", theirs).axes]
-    limits = [axes.get_ylim() for axes in plot(table, "ResNet", theirs).axes]
+    table, theirs = (
+        tabulate_buildup("grown", PLAN, results(100, 110, 104, 120)),
+        read_buildup_steps(PUBLISHED),
+    )
+    whole = [marks(axes) for axes in plot_buildup(table, "ResNet", theirs).axes]
+    limits = [axes.get_ylim() for axes in plot_buildup(table, "ResNet", theirs).axes]
     for shown in (1, 3, 6):
-        axes = plot(table, "ResNet", theirs, shown=shown).axes
+        axes = plot_buildup(table, "ResNet", theirs, shown=shown).axes
         assert [marks(each) for each in axes] == [each[:shown] for each in whole]
         assert [each.get_ylim() for each in axes] == limits
-    frames = [*animate(table, "ResNet", theirs)]
+    frames = [*animate_buildup(table, "ResNet", theirs)]
     assert len(frames) == len(theirs) == 9
     assert [frame.seconds for frame in frames] == [1] * 8 + [3]
     pictures = [np.asarray(frame.picture) for frame in frames]

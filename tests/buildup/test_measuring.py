@@ -10,7 +10,12 @@ from tests.helpers.refusals import refusal
 from tests.helpers.splits import CENTER, SPREAD, shapes
 from tests.helpers.studies import recorded_recipe
 from vitscope.buildup.rule import network_of
-from vitscope.buildup.table import RESULT, digest_of_step, refuse_missing, score_network
+from vitscope.buildup.table import (
+    RESULT,
+    digest_of_step,
+    refuse_missing_buildup_weights,
+    score_buildup_network,
+)
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata
 from vitscope.files.tensors import TensorFile
@@ -40,7 +45,7 @@ def write_drawn(path: Path, network: dict[str, Any], dtype: torch.dtype) -> Path
 def test_images_are_counted_that_get_their_class(tmp_path: Path) -> None:
     images = shapes(tmp_path / "test.safetensors", 30)
     path = write_drawn(tmp_path / "step_1.safetensors", TRIED, torch.float16)
-    found = score_network(path, TRIED, images, WHERE, 7, torch.device("cpu"))
+    found = score_buildup_network(path, TRIED, images, WHERE, 7, torch.device("cpu"))
     network = drawn_network(TRIED).half().float().eval()
     with torch.inference_mode():
         (batch,) = images.batches(range(30), 30, CENTER, SPREAD)
@@ -56,7 +61,7 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
     path = write_drawn(
         tmp_path / "step_1.safetensors", network_of(BASELINE, (0,) * 4), torch.float32
     )
-    assert refusal(score_network, path, TRIED, images, WHERE, 4, torch.device("cpu")) == (
+    assert refusal(score_buildup_network, path, TRIED, images, WHERE, 4, torch.device("cpu")) == (
         f"{WHERE}: there are no weights of the network that is tried next, with [0, 0, 0, 1] MSA "
         f"blocks in its stages ({path} are of another): leave the key out, so that it is trained."
     )
@@ -64,7 +69,7 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
 
 def test_weights_that_are_missing_are_refused() -> None:
     with pytest.raises(VitscopeError, match="there are no weights of the network that is tried"):
-        refuse_missing(TRIED, WHERE)
+        refuse_missing_buildup_weights(TRIED, WHERE)
 
 
 def test_what_is_bundled_is_what_is_tried() -> None:
@@ -72,7 +77,7 @@ def test_what_is_bundled_is_what_is_tried() -> None:
     study = load_study(BUNDLED_STUDIES / "mini.yaml")
     baseline = buildups.settings_of_buildup(study, "fig12a")["baseline"]
     table = pd.read_csv(FILE)
-    files = buildups.bundled_steps(study, "fig12a")
+    files = buildups.bundled_buildup_steps(study, "fig12a")
     for attention, path in zip(table["attention"], files, strict=True):
         network = network_of(baseline, [int(count) for count in attention.split(", ")])
         wanted = empty_network(network).state_dict()
@@ -95,12 +100,12 @@ def test_bundled_weights_are_measured_as_far_as_the_build_up_goes(tmp_path: Path
     ]
     inputs: dict[str, Any] = {"images": str(tmp_path / "test.safetensors"), "weights": weights}
     outputs = {"result": str(tmp_path / "bundled.parquet")}
-    buildups.measure_bundled(inputs, outputs, values, Resources())
+    buildups.measure_bundled_buildup_job(inputs, outputs, values, Resources())
     found = RESULT.read(outputs["result"])
     assert found["images"].tolist() == [30, 30]
     digests = read_metadata(outputs["result"])
     assert [digests[digest_of_step(n)] for n in range(2)] == [*map(sha256_of, weights[:2])]
 
     inputs["weights"] = weights[:1]
-    message = refusal(buildups.measure_bundled, inputs, outputs, values, Resources())
+    message = refusal(buildups.measure_bundled_buildup_job, inputs, outputs, values, Resources())
     assert message.startswith(f"{WHERE}: there are no weights of the network that is tried next")

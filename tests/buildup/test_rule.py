@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from vitscope.buildup.rule import Candidate, Course, Plan, follow, stage_name
+from vitscope.buildup.rule import Candidate, Course, Plan, follow_buildup, stage_name
 from vitscope.package_data import PUBLISHED_POINTS
 
 # Of the ResNet-50 that became AlterNet-50: c4 has a block more than in other ResNets.
@@ -21,14 +21,14 @@ def attentions(course: Course) -> list[tuple[int, ...]]:
 
 
 def test_the_baseline_is_first() -> None:
-    course = follow(plan(), [])
+    course = follow_buildup(plan(), [])
     assert (course.steps, course.best, course.ended) == ((), None, "")
     assert course.next == Candidate((0, 0, 0, 0), None)
 
 
 def test_nothing_improves() -> None:
     # What is as good is no improvement.
-    course = follow(plan(), [0.5, 0.5, 0.4, 0.4, 0.4])
+    course = follow_buildup(plan(), [0.5, 0.5, 0.4, 0.4, 0.4])
     assert [step.decision for step in course.steps[1:]] == ["rejected"] * 4
     assert attentions(course)[1:] == [(0, 0, 0, 1), (0, 0, 1, 0), (0, 1, 0, 0), (1, 0, 0, 0)]
     assert (course.next, course.ended) == (None, "stages")
@@ -37,42 +37,42 @@ def test_nothing_improves() -> None:
 
 def test_stages_without_room_are_passed_over() -> None:
     narrow = plan(2, 1, 1, 3)
-    assert follow(narrow, [0.5, 0.6]).next == Candidate((1, 0, 0, 1), 0)
-    assert follow(plan(2, 2, 2, 1), [0.5]).next == Candidate((0, 0, 1, 0), 2)
-    assert follow(plan(1, 1, 1, 1), [0.5]).ended == "stages"
+    assert follow_buildup(narrow, [0.5, 0.6]).next == Candidate((1, 0, 0, 1), 0)
+    assert follow_buildup(plan(2, 2, 2, 1), [0.5]).next == Candidate((0, 0, 1, 0), 2)
+    assert follow_buildup(plan(1, 1, 1, 1), [0.5]).ended == "stages"
 
 
 def test_with_patience_a_stage_goes_on_after_a_failure() -> None:
     patient = plan(patience=2)
-    course = follow(patient, [0.5, 0.4])
+    course = follow_buildup(patient, [0.5, 0.4])
     assert course.next == Candidate((0, 0, 0, 2), 3)
     # A failure counts in its own stage alone.
-    course = follow(patient, [0.5, 0.6, 0.5])
+    course = follow_buildup(patient, [0.5, 0.6, 0.5])
     assert course.next == Candidate((0, 0, 1, 1), 2)
-    course = follow(patient, [0.5, 0.6, 0.5, 0.5])
+    course = follow_buildup(patient, [0.5, 0.6, 0.5, 0.5])
     assert course.next == Candidate((0, 0, 2, 1), 2)
     # What improves after it is kept with what failed before.
-    course = follow(patient, [0.5, 0.6, 0.5, 0.5, 0.7])
+    course = follow_buildup(patient, [0.5, 0.6, 0.5, 0.5, 0.7])
     assert course.steps[-1].decision == "kept"
     assert course.next == Candidate((0, 0, 3, 1), 2)
 
 
 def test_no_more_steps_than_are_asked_for() -> None:
-    course = follow(plan(steps=2), [0.5, 0.6, 0.7])
+    course = follow_buildup(plan(steps=2), [0.5, 0.6, 0.7])
     assert (course.next, course.ended) == (None, "steps")
     assert course.best == course.steps[2]
-    assert follow(plan(steps=1), [0.5]).next is not None
+    assert follow_buildup(plan(steps=1), [0.5]).next is not None
 
 
 def test_more_scores_than_are_asked_for() -> None:
     with pytest.raises(ValueError, match="3 scores, of 2 networks"):
-        follow(plan(1, 1, 1, 2), [0.5, 0.6, 0.7])
+        follow_buildup(plan(1, 1, 1, 2), [0.5, 0.6, 0.7])
 
 
 def test_every_order_of_results_ends() -> None:
     for better in product((True, False), repeat=6):
         scores, outcomes = [0.0], iter(better)
-        while (course := follow(plan(2, 3, 4, 2), scores)).next is not None:
+        while (course := follow_buildup(plan(2, 3, 4, 2), scores)).next is not None:
             assert course.best is not None
             scores.append(course.best.score + (1 if next(outcomes) else -1))
         found = attentions(course)
@@ -102,7 +102,7 @@ def test_the_rule_makes_the_network_of_the_paper() -> None:
     """One network more is in the figure: c3 was tried once more than the text of the paper says."""
     tries = [point for point in published_tries() if point[:2] != ("c3", 5)]
     scores = [published()[0][2], *(accuracy for _, _, accuracy in tries)]
-    course = follow(plan(), scores)
+    course = follow_buildup(plan(), scores)
     assert as_published(course) == tries
     assert course.ended == "stages"
     assert course.best is not None
@@ -111,7 +111,7 @@ def test_the_rule_makes_the_network_of_the_paper() -> None:
 
 def test_with_patience_it_tries_all_that_the_figure_has() -> None:
     scores = [published()[0][2], *(accuracy for _, _, accuracy in published_tries())]
-    course = follow(plan(patience=2), scores)
+    course = follow_buildup(plan(patience=2), scores)
     assert as_published(course) == published_tries()
     assert course.ended == "stages"
     assert course.best is not None

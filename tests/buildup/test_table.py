@@ -6,7 +6,13 @@ import yaml
 
 from tests.helpers.networks import build_empty
 from vitscope.buildup import rule
-from vitscope.buildup.table import BUILDUP, digest_of_step, label_digests, scores_of, tabulate
+from vitscope.buildup.table import (
+    BUILDUP,
+    digest_of_step,
+    label_buildup_digests,
+    scores_of,
+    tabulate_buildup,
+)
 from vitscope.errors import VitscopeError
 
 PLAN = rule.Plan((2, 2, 2, 2), 1, 3)
@@ -20,7 +26,7 @@ def results(*correct: int) -> pd.DataFrame:
 
 
 def test_the_table_says_what_was_decided_and_why(tmp_path: Path) -> None:
-    found = tabulate("grown", PLAN, results(100, 110, 110, 120))
+    found = tabulate_buildup("grown", PLAN, results(100, 110, 110, 120))
     assert found["attention"].tolist() == ["0, 0, 0, 0", "0, 0, 0, 1", "0, 0, 1, 1", "0, 1, 0, 1"]
     assert found["stage"].fillna("").tolist() == ["", "c4", "c3", "c2"]
     assert found["msas"].tolist() == [0, 1, 2, 2]
@@ -44,7 +50,7 @@ def test_the_table_says_what_was_decided_and_why(tmp_path: Path) -> None:
 
 def test_digests_of_all_steps_are_labelled() -> None:
     of_steps = {digest_of_step(n): f"c{n}" for n in range(11)}
-    labelled = label_digests({"table": "buildup", "data_sha256": "d", **of_steps})
+    labelled = label_buildup_digests({"table": "buildup", "data_sha256": "d", **of_steps})
     assert [*labelled.items()] == [
         ("Data SHA-256", "d"),
         *((f"Checkpoint SHA-256 of step {n}", f"c{n}") for n in range(11)),
@@ -52,7 +58,7 @@ def test_digests_of_all_steps_are_labelled() -> None:
 
 
 def test_a_build_up_that_ends_with_the_first_stage() -> None:
-    found = tabulate("grown", rule.Plan((2, 1, 1, 2), 1, 9), results(100, 90, 90))
+    found = tabulate_buildup("grown", rule.Plan((2, 1, 1, 2), 1, 9), results(100, 90, 90))
     assert found["next"].tolist()[-1] == "ended: no stage is left"
     assert found["attention"].tolist()[-1] == "1, 0, 0, 0"
 
@@ -60,10 +66,10 @@ def test_a_build_up_that_ends_with_the_first_stage() -> None:
 def test_what_a_step_tries_is_written_and_read(tmp_path: Path) -> None:
     path = tmp_path / "tried.json"
     tried = rule.propose_step(BASELINE, PLAN, [0.5])
-    rule.write_proposal(tried, path)
-    assert rule.read_proposal(path) == tried
+    rule.write_buildup_proposal(tried, path)
+    assert rule.read_buildup_proposal(path) == tried
     assert tried.step == 1
-    step, network = rule.network_to_try(path, "buildups.grown")
+    step, network = rule.buildup_network_to_try(path, "buildups.grown")
     assert step == 1
     assert network == BASELINE | {"arch": ARCH | {"attention": [0, 0, 0, 1]}}
     # Such a network can be built, and has its MSA at the end of the last stage.
@@ -74,10 +80,10 @@ def test_what_a_step_tries_is_written_and_read(tmp_path: Path) -> None:
 
 def test_a_step_behind_the_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tried.json"
-    rule.write_proposal(rule.propose_step(BASELINE, PLAN, [0.5, 0.5, 0.5, 0.5]), path)
-    assert rule.read_proposal(path) == rule.Proposal(4, None)
+    rule.write_buildup_proposal(rule.propose_step(BASELINE, PLAN, [0.5, 0.5, 0.5, 0.5]), path)
+    assert rule.read_buildup_proposal(path) == rule.Proposal(4, None)
     with pytest.raises(VitscopeError, match=r"buildups\.grown: there is no step 4: the "):
-        rule.network_to_try(path, "buildups.grown")
+        rule.buildup_network_to_try(path, "buildups.grown")
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"step": 1, "networks": null}'])
@@ -85,13 +91,13 @@ def test_a_file_that_is_damaged(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tried.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(VitscopeError, match="does not say what is tried: delete it and run again"):
-        rule.read_proposal(path)
+        rule.read_buildup_proposal(path)
 
 
 def test_the_best_network_is_a_model_of_a_study() -> None:
     found = results(100, 110, 105, 109)
     weights = [{"path": f"step_{n}/end.safetensors"} for n in range(4)]
-    text = rule.describe_best_model(
+    text = rule.describe_best_of_buildup(
         "grown", PLAN, scores_of(found), baseline=BASELINE, data="shapes32", weights=weights
     )
     assert yaml.safe_load(text) == {

@@ -7,7 +7,7 @@ import pytest
 from tests.helpers.studies import mini, mini_with
 from vitscope.claims import claim
 from vitscope.claims.claim import Traits
-from vitscope.jobs.claims import traits_of
+from vitscope.jobs.claims import traits_for_claims_job
 from vitscope.networks.building.family import complete_family_arch
 from vitscope.networks.building.networks import empty_network
 from vitscope.settings.study import Study
@@ -18,7 +18,7 @@ MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 
 def pairs_in(figure: str, choose, study: Study = MINI) -> list[tuple[str, ...]]:
     models = study.figures[figure].models
-    return choose({name: Traits({"msa"}, traits_of(study, name)) for name in models})
+    return choose({name: Traits({"msa"}, traits_for_claims_job(study, name)) for name in models})
 
 
 def test_the_models_of_the_default_study_are_paired_as_its_figures_mean_them() -> None:
@@ -105,7 +105,7 @@ def test_attention_is_paired_with_the_same_network_of_other_weights() -> None:
     cifar = load_study(BUNDLED_STUDIES / "cifar100.yaml")
     pairs = [("vit_light", other) for other in ("vit_fixed", "vit_uniform")]
     kinds = {"vit_light": {"msa", "mlp"}, "vit_fixed": {"mlp"}, "vit_uniform": {"mlp"}}
-    models = {name: Traits(kinds[name], traits_of(cifar, name)) for name in kinds}
+    models = {name: Traits(kinds[name], traits_for_claims_job(cifar, name)) for name in kinds}
     assert claim.attention_against_fixed_weights(models) == pairs
 
 

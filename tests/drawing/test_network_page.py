@@ -3,7 +3,7 @@ import pytest
 
 import vitscope
 from vitscope.drawing.looks import VERDICT_LOOKS
-from vitscope.jobs.figures import KINDS_OF_PAGE, kinds_of_page
+from vitscope.jobs.figures import KINDS_OF_PAGE, kinds_for_network_page_job
 from vitscope.measures.registry import kinds
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -80,15 +80,17 @@ def test_a_network_without_a_classifier_has_a_page():
 
 def test_a_page_has_what_the_study_shows_of_the_network():
     mini = load_study(BUNDLED_STUDIES / "mini.yaml")
-    assert kinds_of_page(mini, "cnn") == []
-    assert kinds_of_page(mini, "vit_global") == ["feature_variance"]
-    assert {"lesion", "mean_token", "attention_distance"} <= {*kinds_of_page(mini, "swin")}
+    assert kinds_for_network_page_job(mini, "cnn") == []
+    assert kinds_for_network_page_job(mini, "vit_global") == ["feature_variance"]
+    assert {"lesion", "mean_token", "attention_distance"} <= {
+        *kinds_for_network_page_job(mini, "swin")
+    }
 
 
 @pytest.mark.parametrize("name", ["mini", "cifar100", "paper", "probing"])
 def test_a_page_asks_for_nothing_that_no_figure_measures(name):
     study = load_study(BUNDLED_STUDIES / f"{name}.yaml")
     for model in study.own_models:
-        for kind in kinds_of_page(study, model):
+        for kind in kinds_for_network_page_job(study, model):
             for table in kinds()[kind].tables:
                 assert table == "blocks" or model in study.models_of(table), (model, kind)

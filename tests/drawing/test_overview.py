@@ -6,11 +6,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.helpers.drawing import styled
-from vitscope.buildup.figure import sketch as sketch_buildup
+from vitscope.buildup.figure import sketch_buildup
 from vitscope.drawing.looks import VERDICT_LOOKS, Look
 from vitscope.drawing.overview import plot_overview
 from vitscope.drawing.saving import style
-from vitscope.jobs.figures import DRAW_OVERVIEW, _read_sketch, figures_of_overview
+from vitscope.jobs.figures import (
+    DRAW_OVERVIEW,
+    _read_sketch_for_overview_job,
+    figures_for_overview_job,
+)
 from vitscope.measures import sketches
 from vitscope.package_data import PUBLISHED_POINTS, STYLE
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
@@ -23,7 +27,10 @@ FILES = [str(file) for file in sorted(Path(PUBLISHED_POINTS).glob("*.csv"))]
 def shown():
     values = DRAW_OVERVIEW.values(MINI, {})
     inputs = {"published": FILES}
-    return [_read_sketch(name, each, inputs) for name, each in values["figures"].items()]
+    return [
+        _read_sketch_for_overview_job(name, each, inputs)
+        for name, each in values["figures"].items()
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +57,7 @@ def read(file, model):
 
 
 def test_figures_stand_in_the_order_of_their_numbers():
-    names = figures_of_overview(MINI)
+    names = figures_for_overview_job(MINI)
     assert names[:4] == ["fig2a", "fig2b", "fig4", "fig5"]
     assert names[-4:] == ["fig10b", "fig12a", "fig12b", "fig12c"]
 

@@ -7,7 +7,7 @@ import pandas as pd
 from vitscope.data.split import Split
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.tables import find_table
-from vitscope.jobs.training import TRAINED_ON, augmentation
+from vitscope.jobs.training import TRAINED_ON, augmentation_recipe_of_job
 from vitscope.measures import registry
 from vitscope.networks.checkpoints.conversion import load_converted_model
 from vitscope.scopes.looking import Scope, look
@@ -32,7 +32,7 @@ def in_memory(*, attends: bool = True) -> list[str]:
 
 def of_the_loss(made: "Made", model: str) -> Scope:
     """Look at a model with the training images of a study, augmented as in its training."""
-    recipe = augmentation(made.study, model)
+    recipe = augmentation_recipe_of_job(made.study, model)
     augment = {key: value for key, value in recipe.items() if key not in TRAINED_ON}
     decay = made.study.weight_decay(model)
     return made.looked_at(model, "train", loss={"weight_decay": decay, "augment": augment})

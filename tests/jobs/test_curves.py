@@ -10,7 +10,7 @@ import pytest
 import vitscope
 from vitscope.drawing.curves_page import page_of_curves
 from vitscope.drawing.figure import Member
-from vitscope.jobs.curves import CURVES, show_curves, tables_of_curves
+from vitscope.jobs.curves import CURVES, show_curves_job, tables_of_curves
 from vitscope.jobs.figures import KINDS_OF_PAGE
 from vitscope.jobs.job import Resources
 from vitscope.jobs.tables import find_table
@@ -47,7 +47,7 @@ def curves(
     inputs = {name: folder / name for name in tables}
     columns = {name: columns_of(name) for name in tables}
     values = {"title": "a study", "members": [MEMBER], "columns": columns}
-    show_curves(inputs, {"page": folder / "page.html"}, values, Resources())
+    show_curves_job(inputs, {"page": folder / "page.html"}, values, Resources())
     found = data_of((folder / "page.html").read_text(encoding="utf-8"))["curves"]
     return dict(zip(CURVES, (each["vit"] for each in found), strict=True))
 

@@ -6,9 +6,9 @@ from tests.helpers.claims import variances, with_resamples
 from tests.helpers.studies import mini, mini_with
 from vitscope.drawing.figure import Member, points_of_figure
 from vitscope.drawing.looks import look_of
-from vitscope.jobs.describing import member
+from vitscope.jobs.describing import describe_member
 from vitscope.jobs.job import Resources
-from vitscope.jobs.tables import export_table
+from vitscope.jobs.tables import export_table_job
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 
@@ -24,7 +24,7 @@ def test_networks_of_the_users_own_differ_and_trainings_of_one_do_not(tmp_path: 
     own = load_study(
         mini_with(tmp_path, models=models, figures=figures, buildups=None, videos=None)
     )
-    looks = {name: look_of(Member(**member(own, name))) for name in own.models}
+    looks = {name: look_of(Member(**describe_member(own, name))) for name in own.models}
     assert looks["small_0"] == looks["small_1"]
     assert len({looks[name].color for name in ("small_0", "large_0", "deep_0")}) == 3
     assert len({looks[name].marker for name in ("small_0", "large_0", "deep_0")}) == 3
@@ -32,7 +32,7 @@ def test_networks_of_the_users_own_differ_and_trainings_of_one_do_not(tmp_path: 
 
 def test_an_alternet_without_attention_looks_like_the_resnet_that_it_is() -> None:
     study = load_study(BUNDLED_STUDIES / "mini.yaml")
-    looks = {name: look_of(Member(**member(study, name))) for name in study.models}
+    looks = {name: look_of(Member(**describe_member(study, name))) for name in study.models}
     assert looks["cnn"] == looks["resnet"]
     assert looks["cnn_with_msas"] == looks["alternet"] != looks["resnet"]
 
@@ -45,7 +45,7 @@ def test_resamples_are_left_out_of_csv(tmp_path: Path) -> None:
     assert {*TABLE} - {*PLAIN} == {"variance_resampled"}
     TABLE.to_parquet(tmp_path / "table.parquet")
     inputs = {"table": str(tmp_path / "table.parquet")}
-    export_table(inputs, {"csv": str(tmp_path / "table.csv")}, {}, Resources())
+    export_table_job(inputs, {"csv": str(tmp_path / "table.csv")}, {}, Resources())
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "table.csv"), PLAIN)
 
 

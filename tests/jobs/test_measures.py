@@ -19,7 +19,7 @@ from vitscope.files.pairs import pair_name
 from vitscope.files.tables import OF, Table, read_metadata, read_part, write_parts
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.job import Resources, find_job
-from vitscope.jobs.measures import measures_of_pass, merge_parts
+from vitscope.jobs.measures import measures_in_pass_job, merge_parts_job
 from vitscope.measures import registry
 from vitscope.measures.cka import measure as between
 from vitscope.measures.cka.compute import measure_cka_between
@@ -95,7 +95,7 @@ class Runs:
 
     @property
     def measures(self) -> list[str]:
-        return [measure.name for measure in measures_of_pass(self.study, MODEL)]
+        return [measure.name for measure in measures_in_pass_job(self.study, MODEL)]
 
     def _merged(self, given: dict[str, dict[str, list[Path]]]) -> dict[str, pd.DataFrame]:
         """Merge each measure; one of pairs of the network with itself."""
@@ -210,7 +210,7 @@ def merged(
         "part_columns": registry.part_columns_of(measure),
         "merge": registry.merging(measure),
     }
-    merge_parts(inputs, {"table": target}, values, Resources())
+    merge_parts_job(inputs, {"table": target}, values, Resources())
     facts = read_metadata(target)
     return {key: value for key, value in facts.items() if key.endswith("sha256")}
 
@@ -305,7 +305,7 @@ def test_a_merge_reads_the_rows_of_its_measure_once(tmp_path: Path, several: boo
     values = {"models": {"": "vit"}, "settings": {}, "measured": "own", "merge": None, **columns}
 
     def merge() -> None:
-        merge_parts({"parts": [path]}, {"table": tmp_path / "table"}, values, Resources())
+        merge_parts_job({"parts": [path]}, {"table": tmp_path / "table"}, values, Resources())
 
     merge()
     # All modules are imported now.

@@ -18,7 +18,7 @@ from vitscope.claims.tables import CLAIMS
 from vitscope.files.tensors import TensorWriter
 from vitscope.jobs.job import Resources
 from vitscope.jobs.provenance import PACKAGES, run_record
-from vitscope.jobs.reporting import introduce_study
+from vitscope.jobs.reporting import introduce_study_in_report
 from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.package_data import ROOT, STYLE
 
@@ -128,7 +128,7 @@ def test_a_study_is_introduced(tmp_path: Path) -> None:
     CLAIMS.write(pd.concat([claims, alone]), tmp_path / "claims")
     cut_points = [tmp_path / name for name in "abc"]
     inputs = {"claims": tmp_path / "claims", "cut_points": cut_points, "style": STYLE}
-    introduce_study(inputs, {"page": tmp_path / "page.html"}, VALUES, Resources())
+    introduce_study_in_report(inputs, {"page": tmp_path / "page.html"}, VALUES, Resources())
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<h1>mine (a &lt;small&gt; one)</h1>" in page
     assert "<p>Images: shapes32, 10 classes.</p>" in page

@@ -53,7 +53,7 @@ def changes(file: Path, old: str, new: str, job: str, *modules: str) -> bool:
 
 def rewrite_export(package: Path, line: str) -> None:
     """Let the work of the job `export_table` be a line."""
-    text = f"def export_table():\n    {line}\n"
+    text = f"def export_table_job():\n    {line}\n"
     (package / "jobs" / "tables.py").write_text(text, encoding="utf-8")
 
 
@@ -61,7 +61,9 @@ def test_of_a_job_its_work_alone_counts(copy: Path) -> None:
     own = copy / "jobs/measures.py"
     assert not changes(own, "", "\nUNUSED = 1\n", "merge")
     # What the result depends on is seen in the values.
-    assert not changes(own, "def _values_of_merge(study", "def _values_of_merge(other", "merge")
+    assert not changes(
+        own, "def _values_of_merge_job(study", "def _values_of_merge_job(other", "merge"
+    )
     assert changes(own, 'inputs.get(f"{prefix}blocks")', "None", "merge")
     # With the functions that the work calls.
     drawing = copy / "jobs/figures.py"
@@ -82,7 +84,7 @@ def test_of_what_jobs_share_what_they_use_counts(copy: Path) -> None:
     ("old", "new"),
     [
         ('"""Merge the measured parts', '"""Other words'),
-        ("# Keep the facts of all parts", "# Nothing\n            #"),
+        ("# Keep the metadata of all parts", "# Nothing\n            #"),
         (
             "def read_parts_of(prefix: str, model: str)",
             "def read_parts_of(prefix: object, model: object)",

@@ -116,7 +116,7 @@ def test_a_network_is_read_from_its_block_table(tmp_path: Path) -> None:
     blocks = list_blocks("vit", model, settings)
     path = tmp_path / "blocks.parquet"
     BLOCKS.write(blocks.table, path, blocks.metadata())
-    found = costs.network_of(BLOCKS.read(path), read_metadata(path))
+    found = costs.network_cost_of_blocks(BLOCKS.read(path), read_metadata(path))
     assert found == network("mini", "vit")
     assert found.weights == 4 * sum(p.numel() for p in model.parameters())
     asking = read("predict", {"model": "vit", "split": "test"}, {"blocks": path})
@@ -315,8 +315,10 @@ def test_a_bound_decides(frozen: Study, tmp_path: Path) -> None:
     assert not costs.keeps_latents(frozen, 0.999 * whole, counted)
     for keep in (True, False):
         assert costs.keeps_latents(with_analysis(frozen, keep_latents=keep), whole, counted) is keep
-    assert costs.say_what_is_kept(frozen, whole, counted).startswith("Latents are kept: 0.404 GB")
-    assert "are measured in memory, not written." in costs.say_what_is_kept(frozen, 0, counted)
+    assert costs.say_what_latents_cost(frozen, whole, counted).startswith(
+        "Latents are kept: 0.404 GB"
+    )
+    assert "are measured in memory, not written." in costs.say_what_latents_cost(frozen, 0, counted)
 
 
 def test_a_network_is_counted_once(

@@ -8,7 +8,7 @@ import pytest
 
 from bench.on_paper import GPUS, STUDY
 from tests.helpers.tiers import some_of
-from vitscope.jobs.measures import measures_of_pass
+from vitscope.jobs.measures import measures_in_pass_job
 from vitscope.measures import registry
 from vitscope.package_data import ROOT
 from vitscope.planning.costs import START_WITH_TORCH, count_network
@@ -134,7 +134,7 @@ def test_hours_on_gpus_are_those_of_the_passes(kind: str) -> None:
 def test_hours_of_feature_maps_are_those_of_passes_and_measures() -> None:
     study = load_study(STUDY)
     (model, *_) = study.models
-    rate = sum(measure.seconds_per_gb for measure in measures_of_pass(study, model))
+    rate = sum(measure.seconds_per_gb for measure in measures_in_pass_job(study, model))
     row = row_of("all of feature maps")
     for vit, (one, most) in zip(VITS.values(), hours_in(row), strict=True):
         passes = IMAGES * vit.operations / RATE + SHARDS * START_WITH_TORCH

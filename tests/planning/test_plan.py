@@ -31,7 +31,7 @@ def planned(job: str, record: Path = Path("none.tsv"), **names: str) -> plan.Pla
 
 def known(study: Study, job: str, **names: str) -> Request:
     """Return a job as plans have it, with its network."""
-    request = plan._request_with_images(find_job(job), study, names)
+    request = plan._request_of_planned_job(find_job(job), study, names)
     return replace(request, network=costs.count_network(study, request.names["model"]))
 
 
@@ -87,7 +87,7 @@ def test_frames_of_an_unknown_number_are_guessed(frozen: Study) -> None:
     job = find_job("draw_video")
     for shown, passes in ((None, UNCOUNTED_FRAMES), (30, 30)):
         study = replace(frozen, videos={"walk": replace(walk, frames=shown)})
-        request = plan._request_with_images(job, study, {"video": "walk"})
+        request = plan._request_of_planned_job(job, study, {"video": "walk"})
         work = costs.work(job, request)
         assert (work.passes, work.batch, work.most) == (passes, 1, True)
         assert request.names == {"video": "walk", "model": "vit"}
@@ -160,7 +160,7 @@ def test_where_seconds_come_from(frozen: Study) -> None:
         planned("measure", **OF_VIT, measure="cka"),
     ]
     ran = {"fit": 7.0}
-    found = plan.costs_of(
+    found = plan.costs_of_planned_jobs(
         frozen, jobs, lambda job: ran.get(job.names.get("measure")), lambda _, model: 0.25
     )
     kinds = ["measure fit", "predict", "tabulate", "measure hessian"]
@@ -173,18 +173,20 @@ def test_where_seconds_come_from(frozen: Study) -> None:
 
 def test_a_plan_says_what_jobs_ask_for(frozen: Study) -> None:
     jobs = [planned("extract_latents", **OF_VIT), planned("tabulate", table="fit")]
-    shard, table = plan.costs_of(frozen, jobs, lambda job: None, lambda _, model: 0.25)
+    shard, table = plan.costs_of_planned_jobs(frozen, jobs, lambda job: None, lambda _, model: 0.25)
     asked = find_job("extract_latents"), known(frozen, "extract_latents", **OF_VIT)
     assert (shard.megabytes, shard.minutes) == (costs.megabytes(*asked), costs.minutes(*asked))
     # It runs where Snakemake does.
     assert (table.megabytes, table.minutes) == (0, 0)
-    both = plan.by_kind([shard, replace(shard, megabytes=shard.megabytes + 1)])
+    both = plan.planned_costs_by_kind([shard, replace(shard, megabytes=shard.megabytes + 1)])
     assert [(row.megabytes, row.minutes) for row in both] == [(shard.megabytes + 1, shard.minutes)]
 
 
 def test_another_machine_is_planned_for_by_its_rate(frozen: Study) -> None:
     job = planned("predict", **OF_VIT)
-    (cost,) = plan.costs_of(frozen, [job], lambda job: None, partial(plan.time_by_rate, 1e9))
+    (cost,) = plan.costs_of_planned_jobs(
+        frozen, [job], lambda job: None, partial(plan.time_by_rate, 1e9)
+    )
     operations = costs.count_network(frozen, "vit").operations
     assert cost.seconds == costs.START_WITH_TORCH + 2000 * operations / 1e9
 
@@ -199,17 +201,19 @@ def test_images_are_counted_where_a_study_does_not_say(frozen: Study, tmp_path: 
     )
     study = replace(frozen, data={"shapes32": data})
     building = planned("build_split", dataset="shapes32", split="test")
-    assert [*plan.say_what_is_missing(study, [building])] == [
+    assert [*plan.say_what_planned_jobs_lack(study, [building])] == [
         f"There are no images yet of data.shapes32: {folder} is not there."
     ]
     (folder / "one").mkdir(parents=True)
     for name in ("a.png", "b.png", "c.txt"):
         (folder / "one" / name).touch()
-    assert [*plan.say_what_is_missing(study, [building])] == []
-    assert plan._request_with_images(find_job("predict"), study, OF_VIT).images == 2
+    assert [*plan.say_what_planned_jobs_lack(study, [building])] == []
+    assert plan._request_of_planned_job(find_job("predict"), study, OF_VIT).images == 2
     archive = {"shapes32": replace(data, source={"kind": "cifar100"})}
     assert (
-        plan._request_with_images(find_job("predict"), replace(study, data=archive), OF_VIT).images
+        plan._request_of_planned_job(
+            find_job("predict"), replace(study, data=archive), OF_VIT
+        ).images
         == 10_000
     )
 
@@ -221,12 +225,12 @@ def test_what_is_not_known_is_unknown(frozen: Study) -> None:
     )
     study = replace(frozen, data={"shapes32": data})
     job = planned("predict", **OF_VIT)
-    (cost,) = plan.costs_of(study, [job], lambda job: None, lambda _, model: 0.25)
+    (cost,) = plan.costs_of_planned_jobs(study, [job], lambda job: None, lambda _, model: 0.25)
     assert (cost.seconds, cost.source) == (None, "unknown")
 
 
 def test_costs_are_summed(frozen: Study) -> None:
-    sums = plan.by_kind(
+    sums = plan.planned_costs_by_kind(
         [
             plan.Cost("tabulate", None, None, 1.0, "defaults"),
             plan.Cost("predict", 10, 5, 3600.0, "calibration"),
@@ -243,7 +247,9 @@ def test_costs_are_summed(frozen: Study) -> None:
     assert "not in the sum" in text
     assert "build-up" not in text
     deciding = [plan.Cost("decide_step", None, None, 1, "defaults")]
-    assert "A build-up is decided step by step" in plan.as_text(frozen, plan.by_kind(deciding), [])
+    assert "A build-up is decided step by step" in plan.as_text(
+        frozen, plan.planned_costs_by_kind(deciding), []
+    )
     assert any(line.split()[:3] == ["all", "3", "30"] for line in text.splitlines())
 
 

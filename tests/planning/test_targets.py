@@ -115,7 +115,7 @@ def test_folders_may_have_other_names(studies: StudyFiles) -> None:
 
 
 def names_refused(studies: Mapping[str, Study], study: str, **names: str) -> str:
-    return refusal(targets.check_names, studies[study], names)
+    return refusal(targets.check_target_names, studies[study], names)
 
 
 def test_names_of_another_study_are_refused(studies: StudyFiles) -> None:
@@ -153,9 +153,9 @@ def test_a_table_that_no_figure_needs_says_which_would(studies: StudyFiles) -> N
 def test_what_a_pass_does_not_measure_is_refused(studies: StudyFiles) -> None:
     shown = {"one": figure_of("mean_token", ["vit"]), "two": figure_of("spectrum", ["vit"])}
     changed = {"mini": replace(studies["mini"], figures=shown)}
-    targets.check_names(changed["mini"], {"measure": "mean_token", "model": "vit"})
+    targets.check_target_names(changed["mini"], {"measure": "mean_token", "model": "vit"})
     # Of the same parts as the spectrum.
-    targets.check_names(changed["mini"], {"measure": "fourier", "model": "vit"})
+    targets.check_target_names(changed["mini"], {"measure": "fourier", "model": "vit"})
     sentence = names_refused(changed, "mini", measure="mean_token", model="resnet")
     assert sentence.endswith("found 'resnet', allowed: vit.")
     sentence = names_refused(changed, "mini", measure="cka", model="vit")

@@ -263,7 +263,7 @@ def edited(path: Path, edit: Callable[[str], str]) -> Iterator[None]:
 
 def in_work(function: str) -> Callable[[str], str]:
     """Return an edit that puts a line at the beginning of the work of a job, a function."""
-    head = re.compile(rf"^def {function}\(.*\) -> None:\n", re.MULTILINE)
+    head = re.compile(rf"^def {function}\([^)]*\) -> None:\n", re.MULTILINE)
     return lambda text: head.sub(r"\g<0>    pass\n", text)
 
 

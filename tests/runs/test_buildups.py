@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
-from vitscope.buildup.rule import Plan, follow
+from vitscope.buildup.rule import Plan, follow_buildup
 from vitscope.files.strict_yaml import load_yaml
 
 RECIPE = {"epochs": 3, "images": 32, "mixing_probability": 0}
@@ -86,7 +86,7 @@ def test_a_build_up_that_is_killed_goes_on_and_ends_the_same(tmp_path: Path) -> 
     calm = copy_workflow(tmp_path / "calm", studies)
     calm.make("--cores", "1", "figures/own/grown.png")
     table = pd.read_parquet(calm.root / "results/own/tables/buildup_grown.parquet")
-    course = follow(Plan((1, 1, 2, 2), 1, 20), table["accuracy"].tolist())
+    course = follow_buildup(Plan((1, 1, 2, 2), 1, 20), table["accuracy"].tolist())
     assert course.ended == "stages"
     assert [step.decision for step in course.steps] == table["decision"].tolist()
     assert table["images"].tolist() == [16] * 3

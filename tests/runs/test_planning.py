@@ -11,7 +11,7 @@ from tests.runs.copies import EVERYTHING, TINY, Workflow, edited
 from vitscope.files.tables import read_metadata
 from vitscope.jobs.job import Request, find_job
 from vitscope.jobs.tables import find_table
-from vitscope.planning.costs import network_of
+from vitscope.planning.costs import network_cost_of_blocks
 from vitscope.studies.loading import load_study
 
 WHOLE = "results/whole/feature_variance/vit.parquet"
@@ -97,7 +97,9 @@ def test_the_bytes_are_those_of_the_files(finished: Workflow) -> None:
         network = None
         if "model" in names:
             blocks = results / "blocks" / f"{names['model']}.parquet"
-            network = network_of(find_table("blocks").read(blocks), read_metadata(blocks))
+            network = network_cost_of_blocks(
+                find_table("blocks").read(blocks), read_metadata(blocks)
+            )
         # Headers, and the labels of images, are beside what is counted.
         size = path.stat().st_size
         request = Request(study, names, network)

@@ -62,14 +62,14 @@ EDITED_FILES = {
     "vitscope/errors.py": EXTRACTED | {"build_split": 2, "convert_checkpoint": 3},
     "config/studies/mini.yaml": {},
     # The functions that do the work of jobs, each beside others that do that of other jobs.
-    "vitscope/jobs/figures.py:draw_figure": DRAWN,
-    "vitscope/jobs/measures.py:merge_parts": MERGED,
+    "vitscope/jobs/figures.py:draw_figure_job": DRAWN,
+    "vitscope/jobs/measures.py:merge_parts_job": MERGED,
 }
 WITH_EVERY_CHANGE = (
     "vitscope/measures/feature_variance/compute.py",
     "vitscope/networks/building/families/vit.py",
-    "vitscope/jobs/figures.py:draw_figure",
-    "vitscope/jobs/measures.py:merge_parts",
+    "vitscope/jobs/figures.py:draw_figure_job",
+    "vitscope/jobs/measures.py:merge_parts_job",
 )
 
 
@@ -82,7 +82,7 @@ def test_an_edit_of_a_file(finished: Workflow, place: str) -> None:
 
 def test_a_block_table_that_is_made_again(finished: Workflow) -> None:
     """With it, all that it says the memory and time of: predictions and losses too."""
-    with edited(finished.root / "vitscope/jobs/networks.py", in_work("convert_checkpoint")):
+    with edited(finished.root / "vitscope/jobs/networks.py", in_work("convert_checkpoint_job")):
         table, loss = f"results/{TINY}/tables/reliability.parquet", "landscape/vit.parquet"
         assert planned(finished, table, f"results/{TINY}/{loss}") == {
             "convert_checkpoint": 1,

@@ -22,7 +22,7 @@ import sys
 from types import ModuleType
 import {imports}
 from vitscope.errors import VitscopeError
-from vitscope.jobs.job import Job, _modules_of_jobs
+from vitscope.jobs.job import Job, _job_modules_by_name
 class Named(dict):
     __getattr__ = dict.__getitem__
 def run(inputs, outputs, values, resources):
@@ -30,7 +30,7 @@ def run(inputs, outputs, values, resources):
 trial = ModuleType("vitscope.jobs.trial")
 trial.TRIAL = Job(run=run, batches={batches!r})
 sys.modules[trial.__name__] = trial
-_modules_of_jobs()["trial"] = trial.__name__
+_job_modules_by_name()["trial"] = trial.__name__
 snakemake = Named(
     log=[sys.argv[1]], threads=3, wildcards=Named(model="vit"), input=Named(), output=Named(),
     resources=Named(), params=Named(job="trial", values={{"device": {device!r}}}, code=""),

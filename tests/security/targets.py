@@ -284,7 +284,7 @@ TARGETS: dict[str, Target] = {
     "lock file": Target(
         "own.lock.yaml",
         _lock,
-        lambda path: lockfile.find_entry(path, "https://host/a"),
+        lambda path: lockfile.find_lock_entry(path, "https://host/a"),
         lambda: [
             b"a0: &a {x: {sha256: b, bytes: .inf}}\na1: &b {<<: [*a, *a]}\na2: {<<: [*b, *b]}"
         ],

@@ -10,7 +10,7 @@ from tests.helpers.refusals import refusal
 from tests.helpers.studies import mini_with
 from vitscope.buildup.rule import Plan, plan_of
 from vitscope.jobs import buildups
-from vitscope.jobs.describing import member
+from vitscope.jobs.describing import describe_member
 from vitscope.jobs.videos import source_path
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
@@ -29,7 +29,7 @@ def test_a_figure_by_epoch_shows_models_from_first_to_last() -> None:
     names = [f"vit@epoch_{n}" for n in (0, 1, 3, 10, 30)]
     longer = [f"vit_authors@epoch_{n}" for n in (10, 30, 100)]
     assert shown == [*names, "vit", *longer, "vit_authors"]
-    members = [member(CIFAR, name) for name in shown]
+    members = [describe_member(CIFAR, name) for name in shown]
     assert [member["epoch"] for member in members] == [0, 1, 3, 10, 30, 86, 10, 30, 100, 300]
     assert members[1]["label"] == "ViT, epoch 1"
     assert members[5]["label"] == "ViT"
@@ -112,7 +112,7 @@ def test_what_a_job_of_a_buildup_is_given(tmp_path: Path) -> None:
     # The recipe of the baseline, which has 8 epochs where the study has 16, and the changes.
     assert asdict(study.recipe_of_steps("grown")) == asdict(study.recipe("resnet")) | {"epochs": 3}
     assert buildups.is_trained(study, "grown")
-    assert buildups.bundled_steps(study, "grown") == []
+    assert buildups.bundled_buildup_steps(study, "grown") == []
     assert values_of("draw_buildup", study, buildup="grown")["facts"] == {
         "Study": "own (small models on generated images)",
         "Data": "shapes32, test images",

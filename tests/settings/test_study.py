@@ -14,7 +14,7 @@ from tests.helpers import refusals
 from tests.helpers.jobs import values_of
 from tests.helpers.studies import BUNDLED, bundled
 from vitscope.errors import VitscopeError
-from vitscope.jobs.training import TRAINED_ON, augmentation
+from vitscope.jobs.training import TRAINED_ON, augmentation_recipe_of_job
 from vitscope.measures import registry
 from vitscope.networks.building.family import family_names
 from vitscope.settings.keys import NOT_AUGMENTED, Config
@@ -286,11 +286,10 @@ def test_of_a_loss_nothing_is_augmented_that_is_not_listed(tmp_path: Path) -> No
         "flip": True,
     }
     # Which images it has seen is known, since it is trained here.
-    assert augmentation(study, "net") == augment | {"images": None, "seed": 0}
+    assert augmentation_recipe_of_job(study, "net") == augment | {"images": None, "seed": 0}
     assert augment.keys() <= {*TRAINED_ON, *NOT_AUGMENTED}
-    assert values_of("augment_images", study, model="net", alike="yes")["recipe"] == augmentation(
-        study, "net"
-    )
+    alike = values_of("augment_images", study, model="net", alike="yes")
+    assert alike["recipe"] == augmentation_recipe_of_job(study, "net")
     assert not study.clean
     assert study.weight_decay("net") == 0
 

@@ -167,7 +167,7 @@ def test_a_job_keeps_what_torch_makes_beside_all_trainings(
     network = described() | {"family": "resnet", "arch": NETWORKS["resnet"], "classes": 10}
     place = tmp_path / "training" / "net"
     place.mkdir(parents=True)
-    training.train_model(
+    training.train_model_job(
         dict(zip(("train", "test"), splits, strict=True)),
         {"epochs": str(place / "epochs"), "end": str(place / "end.safetensors")},
         {"recipe": RECIPE, "device": "cpu", "network": network | {"std": STD}},

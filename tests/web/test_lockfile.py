@@ -10,7 +10,7 @@ import yaml
 from tests.helpers.processes import full_disk
 from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
-from vitscope.web.lockfile import Entry, find_entry, record_digest
+from vitscope.web.lockfile import Entry, find_lock_entry, record_digest
 
 A = Entry("a" * 64, 10)
 B = Entry("b" * 64, 20)
@@ -26,9 +26,9 @@ def test_what_is_recorded_is_known_and_plain_yaml(lock):
     record_digest(lock, "https://host/b?c=1#d: e", B)
     # A digest of digits alone stays text.
     record_digest(lock, "https://host/digits", Entry("1" * 64, 1))
-    assert find_entry(lock, "https://host/a") == A
-    assert find_entry(lock, "https://host/b?c=1#d: e") == B
-    assert find_entry(lock, "https://host/digits") == Entry("1" * 64, 1)
+    assert find_lock_entry(lock, "https://host/a") == A
+    assert find_lock_entry(lock, "https://host/b?c=1#d: e") == B
+    assert find_lock_entry(lock, "https://host/digits") == Entry("1" * 64, 1)
     assert yaml.safe_load(lock.read_text())["https://host/a"] == {"sha256": "a" * 64, "bytes": 10}
     assert lock.read_text().startswith("# What the downloads of this study hashed to")
     assert list(lock.parent.iterdir()) == [lock]
@@ -47,7 +47,10 @@ def test_entries_of_a_user_without_a_last_newline_stay(tmp_path):
     lock = tmp_path / "paper.lock.yaml"
     lock.write_text(f"https://host/a: {{sha256: {A.sha256}, bytes: 10}}")
     record_digest(lock, "https://host/b", B)
-    assert (find_entry(lock, "https://host/a"), find_entry(lock, "https://host/b")) == (A, B)
+    assert (find_lock_entry(lock, "https://host/a"), find_lock_entry(lock, "https://host/b")) == (
+        A,
+        B,
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,7 @@ def test_a_damaged_lock_file_is_refused_and_left_alone(tmp_path, text):
     lock = tmp_path / "paper.lock.yaml"
     lock.write_bytes(text.encode("latin-1"))
     for attempt in (
-        lambda: find_entry(lock, "https://a"),
+        lambda: find_lock_entry(lock, "https://a"),
         lambda: record_digest(lock, "https://x", A),
     ):
         assert "paper.lock.yaml is damaged: restore it" in refusal(attempt)
@@ -75,7 +78,7 @@ def test_a_damaged_lock_file_is_refused_and_left_alone(tmp_path, text):
 
 def test_a_lock_file_that_cannot_be_opened_is_refused(tmp_path):
     with pytest.raises(VitscopeError, match=r"Cannot read .* \(Is a directory\): make it readable"):
-        find_entry(tmp_path, "https://host/a")
+        find_lock_entry(tmp_path, "https://host/a")
     with pytest.raises(VitscopeError, match="or give the study the sha256 of https://host/a"):
         record_digest(tmp_path, "https://host/a", A)
 
@@ -88,7 +91,7 @@ def test_where_nothing_can_be_locked_the_sentence_says_so(lock, monkeypatch):
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     for attempt in (
-        lambda: find_entry(lock, "https://host/a"),
+        lambda: find_lock_entry(lock, "https://host/a"),
         lambda: record_digest(lock, "b", A),
     ):
         with pytest.raises(VitscopeError, match=r"\(No locks available\): .* files can be locked"):
@@ -120,5 +123,5 @@ def test_processes_that_write_at_once_lose_nothing(lock):
     assert [worker.exitcode for worker in workers] == [0] * 4
     keys = [line for line in lock.read_text().splitlines() if line.startswith("https:")]
     assert len(keys) == len(set(keys)) == 8 + 4 * 8
-    assert find_entry(lock, "https://host/3/7") == Entry(f"{3:064x}", 7)
+    assert find_lock_entry(lock, "https://host/3/7") == Entry(f"{3:064x}", 7)
     assert list(lock.parent.iterdir()) == [lock]

@@ -35,7 +35,7 @@ _END = Fraction(3)
 _DPI = 160
 
 
-def read_steps(path: Path | str) -> pd.DataFrame:
+def read_buildup_steps(path: Path | str) -> pd.DataFrame:
     """Return the published steps, with the column names of a build-up's table."""
     try:
         points = pd.read_csv(path)
@@ -59,9 +59,9 @@ def read_steps(path: Path | str) -> pd.DataFrame:
     return pd.DataFrame(steps)
 
 
-# The number of stages, which have the colours of depths.
+# The number of stages; each stage has the colour of a depth.
 _STAGES = 4
-# Smallest width of a panel, in inches, at which the names of steps fit side by side.
+# The minimum width of a panel in inches, so that the names of steps fit side by side.
 _LEAST = 2.5
 
 
@@ -69,7 +69,7 @@ def _stage_color(stage: str) -> str:
     return depth_color((int(stage[1:]) - 1) / (_STAGES - 1)) if stage else GRAY
 
 
-def _draw_steps(axes: Axes, steps: pd.DataFrame, title: str, shown: int) -> None:
+def _draw_buildup_steps(axes: Axes, steps: pd.DataFrame, title: str, shown: int) -> None:
     """Draw the first `shown` steps, and a line through the kept ones; leave room for all steps."""
     percents, stages = 100 * steps["accuracy"], steps["stage"].fillna("")
     kept = steps["decision"] != REJECTED
@@ -91,8 +91,8 @@ def _draw_steps(axes: Axes, steps: pd.DataFrame, title: str, shown: int) -> None
     axes.margins(x=0.06, y=0.1)
 
 
-def sketch(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the accuracy of each step in a small panel: a hollow marker means rejected."""
+def sketch_buildup(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """Draw the accuracy of each step in a small panel; hollow markers show rejected steps."""
     percent = 100 * points["accuracy"].reset_index(drop=True)
     kept = (points["decision"] != REJECTED).to_numpy()
     axes.plot(percent.index[kept], percent[kept], **look.curve | SKETCHED)
@@ -100,7 +100,7 @@ def sketch(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     axes.set(xlabel="Step", ylabel="Accuracy (%)")
 
 
-def plot(
+def plot_buildup(
     table: pd.DataFrame,
     label: str,
     published: pd.DataFrame | None = None,
@@ -111,9 +111,11 @@ def plot(
     panels = make_panels(1 if published is None else 2, least=_LEAST)
     panels.resize(height=2.6 * len(panels.axes) / panels.columns)
     steps = table.sort_values("step", ignore_index=True)
-    _draw_steps(panels.axes[0], steps, f"from {label}, measured", shown or len(steps))
+    _draw_buildup_steps(panels.axes[0], steps, f"from {label}, measured", shown or len(steps))
     if published is not None:
-        _draw_steps(panels.axes[1], published, f"published: {SERIES}", shown or len(published))
+        _draw_buildup_steps(
+            panels.axes[1], published, f"published: {SERIES}", shown or len(published)
+        )
     for axes in panels.axes:
         axes.set(xlabel="Stage that got an MSA (MSAs so far)", ylabel="Accuracy (%)")
     legend = panels.legend
@@ -126,12 +128,12 @@ def plot(
     return panels.figure
 
 
-def animate(
+def animate_buildup(
     table: pd.DataFrame, label: str, published: pd.DataFrame | None = None
 ) -> Iterator[Frame]:
     """Yield the figure step by step as frames of a video."""
     last = max(len(table), 0 if published is None else len(published))
     for shown in range(1, last + 1):
         drawn = BytesIO()
-        plot(table, label, published, shown=shown).savefig(drawn, format="png", dpi=_DPI)
+        plot_buildup(table, label, published, shown=shown).savefig(drawn, format="png", dpi=_DPI)
         yield Frame(Image.open(drawn).convert("RGB"), _STEP if shown < last else _END)

@@ -1,7 +1,7 @@
 """Choose which blocks of a network become MSAs next in a build-up, given the accuracies so far.
 
 The rule of the paper (Park & Kim 2022): every second block of the last stage becomes an MSA, from
-its end on; when one more MSA does not improve the accuracy, go on with the previous stage.
+the last block on; when one more MSA does not improve the accuracy, go on with the previous stage.
 """
 
 import json
@@ -31,7 +31,11 @@ HEAD = """\
 
 @dataclass(frozen=True)
 class Plan:
-    """The limits of a build-up: blocks of each stage, failures in a row, and networks to try."""
+    """The limits of a build-up.
+
+    `blocks` is the number of blocks in each stage, `patience` the number of failures in a row after
+    which a stage gets no more MSAs, and `steps` the maximum number of steps after the baseline.
+    """
 
     blocks: tuple[int, ...]
     patience: int
@@ -44,7 +48,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A network to try: its MSAs by stage, and the stage (from 0) that got one, if any."""
+    """A network to try: the number of MSAs in each stage, and the stage that got the newest.
+
+    Stages are numbered from 0; the baseline has the stage None.
+    """
 
     attention: Attention
     stage: int | None
@@ -55,7 +62,7 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """The stage that got an MSA, and the total number of MSAs, such as `c4: 1`."""
+        """The stage of the newest MSA, and the total number of MSAs, such as `c4: 1`."""
         return f"{stage_name(self.stage)}: {self.number}"
 
 
@@ -71,7 +78,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Course:
-    """All steps, the best step, and the next candidate, or None and why the build-up `ended`."""
+    """All steps, the best step, and the next candidate.
+
+    When the build-up has ended, `next` is None and `ended` says why; else `ended` is empty.
+    """
 
     steps: tuple[Step, ...]
     best: Step | None
@@ -79,8 +89,8 @@ class Course:
     ended: Literal["", "stages", "steps"]
 
 
-def follow(plan: Plan, scores: Sequence[float]) -> Course:
-    """Return the course of a build-up from the scores of its networks, first the baseline's."""
+def follow_buildup(plan: Plan, scores: Sequence[float]) -> Course:
+    """Return the course of a build-up from the scores of its networks, the baseline first."""
     baseline = Candidate((0,) * len(plan.blocks), None)
     if not scores:
         return Course((), None, baseline, "")
@@ -88,7 +98,7 @@ def follow(plan: Plan, scores: Sequence[float]) -> Course:
     steps = [best]
     at, failures = baseline, 0
     for score in scores[1:]:
-        candidate = _choose_next_candidate(plan, at, best.candidate, failures)
+        candidate = _choose_next_buildup_candidate(plan, at, best.candidate, failures)
         if candidate is None:
             raise ValueError(f"{len(scores)} scores, of {len(steps)} networks that are tried")
         better = score > best.score
@@ -96,17 +106,17 @@ def follow(plan: Plan, scores: Sequence[float]) -> Course:
         # Count failures within a stage.
         failures = 0 if better else 1 + failures * (candidate.stage == at.stage)
         at, best = candidate, steps[-1] if better else best
-    following = _choose_next_candidate(plan, at, best.candidate, failures)
+    following = _choose_next_buildup_candidate(plan, at, best.candidate, failures)
     if following is None:
         return Course(tuple(steps), best, None, "stages")
     enough = len(steps) > plan.steps
     return Course(tuple(steps), best, None if enough else following, "steps" if enough else "")
 
 
-def _choose_next_candidate(
+def _choose_next_buildup_candidate(
     plan: Plan, at: Candidate, best: Candidate, failures: int
 ) -> Candidate | None:
-    """Return the candidate after `at`; None if no stage that may come next has room."""
+    """Return the candidate after `at`; None if no MSA can be added in its stage or earlier."""
     last = len(plan.blocks) - 1
     stage = last if at.stage is None else at.stage
     if failures < plan.patience and at.attention[stage] < plan.room(stage):
@@ -127,17 +137,17 @@ def stage_name(stage: int | None) -> str:
 
 
 class Proposal(NamedTuple):
-    """The index of a step and the network that it tries: None after the end of a build-up."""
+    """The index of a step and the network that the step tries; None after a build-up's end."""
 
     step: int
     network: Network | None
 
 
-def write_proposal(proposal: Proposal, path: Path | str) -> None:
+def write_buildup_proposal(proposal: Proposal, path: Path | str) -> None:
     write_text(path, json.dumps(proposal._asdict(), sort_keys=True) + "\n")
 
 
-def read_proposal(path: Path | str) -> Proposal:
+def read_buildup_proposal(path: Path | str) -> Proposal:
     try:
         return Proposal(**json.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, TypeError, ValueError) as error:
@@ -146,9 +156,9 @@ def read_proposal(path: Path | str) -> Proposal:
         ) from error
 
 
-def network_to_try(path: Path | str, where: str) -> tuple[int, Network]:
-    """Return a step and the network that it tries; refuse a step after the end."""
-    proposal = read_proposal(path)
+def buildup_network_to_try(path: Path | str, where: str) -> tuple[int, Network]:
+    """Return the index of a step and the network that it tries; refuse a step after the end."""
+    proposal = read_buildup_proposal(path)
     if proposal.network is None:
         raise VitscopeError(
             f"{where}: there is no step {proposal.step}: the build-up ended before it, so ask for "
@@ -167,12 +177,12 @@ def network_of(baseline: Mapping[str, Any], attention: Sequence[int]) -> Network
 
 
 def propose_step(baseline: Mapping[str, Any], plan: Plan, scores: Sequence[float]) -> Proposal:
-    following = follow(plan, scores).next
+    following = follow_buildup(plan, scores).next
     network = network_of(baseline, following.attention) if following else None
     return Proposal(len(scores), network)
 
 
-def describe_best_model(
+def describe_best_of_buildup(
     name: str,
     plan: Plan,
     scores: Sequence[float],
@@ -182,7 +192,7 @@ def describe_best_model(
     weights: Sequence[Mapping[str, str]],
 ) -> str:
     """Return a study's entry for the best network; `weights` has the checkpoint of each step."""
-    course = follow(plan, scores)
+    course = follow_buildup(plan, scores)
     if course.best is None:
         raise ValueError("nothing was tried")
     network = network_of(baseline, course.best.candidate.attention)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pandas as pd
 
-from vitscope.buildup.rule import Plan, follow, stage_name
+from vitscope.buildup.rule import Plan, follow_buildup, stage_name
 from vitscope.claims.chance import share_interval
 from vitscope.data.split import Split, known_labels
 from vitscope.errors import VitscopeError
@@ -55,9 +55,9 @@ def scores_of(results: pd.DataFrame) -> list[float]:
     return scores
 
 
-def tabulate(name: str, plan: Plan, results: pd.DataFrame) -> pd.DataFrame:
+def tabulate_buildup(name: str, plan: Plan, results: pd.DataFrame) -> pd.DataFrame:
     """Return a build-up's table from the results of its steps, in order."""
-    course = follow(plan, scores_of(results))
+    course = follow_buildup(plan, scores_of(results))
     reasons = {"stages": "no stage is left", "steps": "no more steps are asked for"}
     end = course.next.label if course.next else f"ended: {reasons[course.ended]}"
     following = [*(step.candidate.label for step in course.steps[1:]), end]
@@ -89,7 +89,7 @@ def digest_of_step(step: int) -> str:
     return f"{STEP}{step}_sha256"
 
 
-def label_digests(metadata: Mapping[str, str]) -> dict[str, str]:
+def label_buildup_digests(metadata: Mapping[str, str]) -> dict[str, str]:
     """Return the digests in the table's metadata, labelled as in figures."""
     steps = {key: digest for key, digest in metadata.items() if key.startswith(STEP)}
     labelled = {"Data SHA-256": metadata[DATA]} if DATA in metadata else {}
@@ -97,8 +97,10 @@ def label_digests(metadata: Mapping[str, str]) -> dict[str, str]:
     return labelled | {f"Checkpoint SHA-256 of step {n}": numbers[n] for n in sorted(numbers)}
 
 
-def refuse_missing(network: Mapping[str, Any], where: str, weights: Path | None = None) -> NoReturn:
-    """Refuse to go on without a network's weights; `weights` is a file of another network's."""
+def refuse_missing_buildup_weights(
+    network: Mapping[str, Any], where: str, weights: Path | None = None
+) -> NoReturn:
+    """Refuse to go on without a network's weights; the file `weights`, if given, does not fit."""
     found = "" if weights is None else f" ({weights} are of another)"
     raise VitscopeError(
         f"{where}: there are no weights of the network that is tried next, with "
@@ -107,7 +109,7 @@ def refuse_missing(network: Mapping[str, Any], where: str, weights: Path | None 
     )
 
 
-def score_network(
+def score_buildup_network(
     weights: Path,
     network: Mapping[str, Any],
     images: Split,
@@ -115,7 +117,7 @@ def score_network(
     batch_size: int,
     device: "torch.device",
 ) -> pd.DataFrame:
-    """Return the result of a step on all images; name `where` if its weights do not fit."""
+    """Return the result of a network on all images; an error about its weights names `where`."""
     import safetensors.torch
 
     from vitscope.networks.building.networks import fill, uninitialized_network
@@ -126,7 +128,7 @@ def score_network(
     TensorFile(weights).verify()
     found = safetensors.torch.load_file(weights)
     if any(find_misfits(found, model.state_dict())):
-        refuse_missing(network, where, weights)
+        refuse_missing_buildup_weights(network, where, weights)
     rows = range(len(images))
     batches = images.batches(rows, batch_size, network["mean"], network["std"])
     predictions = predict(fill(model, found), batches, known_labels(images, rows), device)

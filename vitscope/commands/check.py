@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitscope.commands.workflow import add_study, asked_for
+from vitscope.commands.workflow import add_study_argument, asked_for
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.package_data import ROOT
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_study(parser)
+    add_study_argument(parser)
     parser.add_argument(
         "models", nargs="*", metavar="MODEL", help="models to check; if left out, all"
     )
@@ -58,12 +58,12 @@ def _models_to_check(study: "Study", named: list[str]) -> list[str]:
 
 
 def _check_data_files(study: "Study") -> dict[str, tuple[str, str]]:
-    """Return a verdict for each data set of the figures whose files are missing."""
+    """Return a verdict for each data set that figures need and whose files are missing."""
     from vitscope.data.opening import archive_needed, local_files
-    from vitscope.jobs.reporting import splits_shown
+    from vitscope.jobs.reporting import splits_to_report
 
     wrong = {}
-    for dataset, split in splits_shown(study):
+    for dataset, split in splits_to_report(study):
         source = study.data[dataset].source
         try:
             if not archive_needed(source):
@@ -74,7 +74,7 @@ def _check_data_files(study: "Study") -> dict[str, tuple[str, str]]:
 
 
 def _training_seed(study: "Study", name: str, trainings: Path) -> int | None:
-    """Return the training seed of a model that the workflow has still to train, else None."""
+    """Return a model's training seed if the workflow has yet to train the model, else None."""
     path = Path(study.models[name].checkpoint.get("path", ""))
     if path.exists() or not path.is_relative_to(trainings):
         return None

@@ -3,12 +3,17 @@
 import sys
 from argparse import ArgumentParser, Namespace
 
-from vitscope.commands.workflow import add_study, asked_for, refuse_without_snakemake, snakemake
+from vitscope.commands.workflow import (
+    add_study_argument,
+    asked_for,
+    refuse_without_snakemake,
+    snakemake,
+)
 from vitscope.jobs.latents import FORMATS
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_study(parser, required=True)
+    add_study_argument(parser, required=True)
     parser.add_argument("model", metavar="MODEL", help="a model of the study")
     parser.add_argument(
         "--to", choices=FORMATS, default="npz", help="the format of the file; npz if left out"

@@ -40,7 +40,7 @@ _PYTHON = """\
     checkpoint: {checkpoint}"""
 # By default, scale pixels to values from -2 to 2.
 _MEAN, _STD = [0.5, 0.5, 0.5], [0.25, 0.25, 0.25]
-# A first figure takes at most this many images.
+# The maximum number of images of a first figure.
 _MOST = 100
 _SUFFIXES = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".tif", ".tiff")
 
@@ -67,7 +67,7 @@ def run(arguments: Namespace) -> None:
     images = Path(arguments.images).expanduser()
     if not images.is_dir():
         raise not_there("--images", "folder", images, path)
-    classes, side, count = _look_at_images(images)
+    classes, side, count = _look_at_images_for_init(images)
     network, _, make = arguments.network.partition(":")
     found: dict[str, Any] = {"images": arguments.images, "network": arguments.network}
     found |= {"classes": classes, "count": min(count, _MOST)}
@@ -76,7 +76,7 @@ def run(arguments: Namespace) -> None:
         weights = f"{{path: {arguments.weights}}}" if arguments.weights else "{made: true}"
         found["model"] = _PYTHON.format(file=network, make=make, checkpoint=weights)
     else:
-        found |= _settings_of_timm(network)
+        found |= _settings_of_timm_for_init(network)
     write_text(path, _TEXT.format(**found))
     try:
         load_study(path)
@@ -90,8 +90,8 @@ def run(arguments: Namespace) -> None:
     )
 
 
-def _look_at_images(images: Path) -> tuple[str, int, int]:
-    """Return the number of classes or null, the side of the first image, the number of images."""
+def _look_at_images_for_init(images: Path) -> tuple[str, int, int]:
+    """Return the number of classes or null, the first image's shorter side, and the image count."""
     from PIL import Image
 
     folders = [each for each in images.iterdir() if each.is_dir() and each.name[0] != "."]
@@ -106,8 +106,8 @@ def _look_at_images(images: Path) -> tuple[str, int, int]:
     return (str(len(folders)) if len(folders) > 1 else "null"), side, len(files)
 
 
-def _settings_of_timm(network: str) -> dict[str, Any]:
-    """Return the image size, mean and deviation of a network of timm, and its model entry."""
+def _settings_of_timm_for_init(network: str) -> dict[str, Any]:
+    """Return the image size, mean, standard deviation and model entry of a network of timm."""
     from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm()

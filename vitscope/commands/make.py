@@ -1,4 +1,4 @@
-"""Make figures and other files by Snakemake, after a check that studies have them."""
+"""Make figures and other files with Snakemake, after a check that studies have them."""
 
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
@@ -22,7 +22,7 @@ def run(arguments: Namespace) -> None:
 
     refuse_without_snakemake()
     asked = asked_for(None)
-    asked = Asked(None, asked.settings | _read_settings(arguments.words))
+    asked = Asked(None, asked.settings | _read_make_settings(arguments.words))
     studies = find_studies(asked.settings, "config/config.yaml or --config")
     # Other files of settings may name other studies, so do not check targets.
     if not any(word.startswith("--configfile") for word in arguments.words):
@@ -35,7 +35,7 @@ def _words_until_option(words: Iterable[str]) -> Iterable[str]:
     return takewhile(lambda word: not word.startswith("-"), words)
 
 
-def _read_settings(words: list[str]) -> dict[str, Any]:
+def _read_make_settings(words: list[str]) -> dict[str, Any]:
     """Return the settings that follow `--config`, as Snakemake reads them."""
     import yaml
 

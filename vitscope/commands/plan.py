@@ -6,13 +6,12 @@ Snakemake tells which jobs would run, so that the plan leaves out files that exi
 import csv
 import json
 import os
-import sys
 from argparse import ArgumentParser, Namespace
 from functools import partial
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vitscope.commands import workflow
 from vitscope.commands.workflow import Asked
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    workflow.add_study(parser)
+    workflow.add_study_argument(parser)
     parser.add_argument(
         "targets",
         nargs="*",
@@ -43,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> None:
     """Print the plan of every study that has jobs to run."""
     from vitscope.planning import plan
-    from vitscope.planning.costs import COUNTED, say_what_is_kept
+    from vitscope.planning.costs import COUNTED, say_what_latents_cost
     from vitscope.studies.loading import find_studies
 
     if arguments.rate is not None and not 0 < arguments.rate < inf:
@@ -61,21 +60,17 @@ def run(arguments: Namespace) -> None:
     rate = partial(plan.time_by_rate, arguments.rate) if arguments.rate else plan.time_pass
     for name, of_study in planned.items():
         study = studies[name]
-        kinds = plan.by_kind(plan.costs_of(study, of_study, seconds_of_earlier_run, rate))
-        latents = say_what_is_kept(study, studies.keep_latents_gb, COUNTED)
-        print(plan.as_text(study, kinds, [latents, *plan.say_what_is_missing(study, of_study)]))
-
-
-def _output_of_snakemake(asked: Asked, *arguments: str, **options: Any) -> str:
-    """Return Snakemake's standard output; if it fails, exit with its last error line."""
-    done = workflow.snakemake(asked, *arguments, capture_output=True, **options)
-    if done.returncode:
-        sys.exit(done.stderr.strip().splitlines()[-1])
-    return done.stdout
+        kinds = plan.planned_costs_by_kind(
+            plan.costs_of_planned_jobs(study, of_study, seconds_of_earlier_run, rate)
+        )
+        latents = say_what_latents_cost(study, studies.keep_latents_gb, COUNTED)
+        print(
+            plan.as_text(study, kinds, [latents, *plan.say_what_planned_jobs_lack(study, of_study)])
+        )
 
 
 def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
-    """Return the jobs that would run: those of a dry run that are pending in a summary.
+    """Return the jobs that would run: jobs of a dry run whose outputs a summary calls pending.
 
     The dry run also notes finished jobs, since it checks whether anything about them has changed.
     """
@@ -83,9 +78,9 @@ def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
         notes = Path(folder) / "jobs"
         notes.touch()
         planning = {**os.environ, "VITSCOPE_PLAN": str(notes)}
-        _output_of_snakemake(asked, "-n", *targets, env=planning)
+        workflow.output_of_snakemake(asked, "-n", *targets, env=planning)
         noted = notes.read_text(encoding="utf-8").splitlines()
-        summary = _output_of_snakemake(asked, "--detailed-summary", *targets, env=planning)
+        summary = workflow.output_of_snakemake(asked, "--detailed-summary", *targets, env=planning)
     lines = csv.DictReader(summary.splitlines(), delimiter="\t")
     pending = {line["output_file"] for line in lines if line["plan"] == "update pending"}
     found = {output: job for output, *job in map(json.loads, noted) if output in pending}
@@ -93,7 +88,7 @@ def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
 
 
 def _describe_job(asked: Asked, output: Path, job: str, study: str, names: "Names") -> "Planned":
-    """Return a job by its first output; the path of its record mirrors the path of the output."""
+    """Return a planned job; the path of its record mirrors the path of its first output."""
     from vitscope.planning.plan import Planned
 
     records, figures = Path(asked.folders["benchmarks"]), Path(asked.folders["figures"])
@@ -107,7 +102,7 @@ def _describe_job(asked: Asked, output: Path, job: str, study: str, names: "Name
 
 
 def seconds_of_earlier_run(job: "Planned") -> float | None:
-    """Return the seconds of a job in an earlier run, or the mean of records beside its own."""
+    """Return the seconds of a job in an earlier run, else the mean of the records in its folder."""
     record = job.record
     found = [record] if record.is_file() else sorted(record.parent.glob("*.tsv"))
     texts = [file.read_text(encoding="utf-8").splitlines() for file in found]

@@ -7,7 +7,7 @@ from vitscope.commands import workflow
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    workflow.add_study(parser)
+    workflow.add_study_argument(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -21,22 +21,22 @@ def run(arguments: Namespace) -> None:
     workflow.refuse_without_snakemake()
     asked = workflow.asked_for(arguments.study)
     output = arguments.output or f"report-{asked.study or asked.settings['study']}.html"
-    pages = _pages_to_report(asked)
+    pages = _pages_of_report_command(asked)
     for options in ([], ["--report", output]):
         done = workflow.snakemake(asked, *(asked.targets or ["all"]), *pages, *options)
         if done.returncode:
             sys.exit(done.returncode)
 
 
-def _pages_to_report(asked: workflow.Asked) -> list[str]:
+def _pages_of_report_command(asked: workflow.Asked) -> list[str]:
     """Return the paths of the pages of networks and of curves that have something to show."""
     from vitscope.jobs.curves import tables_of_curves
-    from vitscope.jobs.figures import kinds_of_page
+    from vitscope.jobs.figures import kinds_for_network_page_job
     from vitscope.studies.loading import find_studies
 
     studies = find_studies(asked.settings, "config/config.yaml")
     study = studies[asked.study or studies.default]
-    shown = [model for model in study.own_models if kinds_of_page(study, model)]
+    shown = [model for model in study.own_models if kinds_for_network_page_job(study, model)]
     curves = [f"{asked.folders['results']}/{study.name}/curves.html"]
     return [
         *(f"{asked.folders['figures']}/{study.name}/network_{model}.svg" for model in shown),

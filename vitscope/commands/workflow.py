@@ -30,11 +30,11 @@ class Asked:
 
     @property
     def targets(self) -> list[str]:
-        """The target of a whole named study; [] without a name, for Snakemake's default target."""
+        """The target of the whole study; [] without a study, for Snakemake's default target."""
         return [f"{self.folders['figures']}/{self.study}/all"] if self.study else []
 
 
-def add_study(parser: ArgumentParser, required: bool = False) -> None:
+def add_study_argument(parser: ArgumentParser, required: bool = False) -> None:
     """Add the argument STUDY to a parser."""
     parser.add_argument(
         "study",
@@ -86,3 +86,11 @@ def snakemake(asked: Asked, *arguments: str, **options: Any) -> subprocess.Compl
     # Leave Ctrl-C to Snakemake, which ends its jobs and would die if this process ended.
     signal.signal(signal.SIGINT, lambda *_: None)
     return subprocess.run(command, text=True, check=False, **options)
+
+
+def output_of_snakemake(asked: Asked, *arguments: str, **options: Any) -> str:
+    """Return Snakemake's standard output; if it fails, exit with its last error line."""
+    done = snakemake(asked, *arguments, capture_output=True, **options)
+    if done.returncode:
+        sys.exit(done.stderr.strip().splitlines()[-1])
+    return done.stdout

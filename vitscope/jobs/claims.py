@@ -1,4 +1,4 @@
-"""The job of claims: count the claims about figures, draw them, and introduce the study."""
+"""The job of claims: count the claims about figures, draw the verdicts, and introduce the study."""
 
 from collections.abc import Collection
 from dataclasses import asdict
@@ -11,7 +11,11 @@ from vitscope.files.tables import Table, read_warnings
 from vitscope.files.whole import write_text
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
-from vitscope.jobs.reporting import introduce_study, tables_in, values_of_introduction
+from vitscope.jobs.reporting import (
+    introduce_study_in_report,
+    tables_in,
+    values_of_report_introduction,
+)
 from vitscope.jobs.tables import columns_of, read_all
 from vitscope.measures import registry
 from vitscope.networks.building.family import complete_family_arch
@@ -23,8 +27,8 @@ if TYPE_CHECKING:
     from vitscope.claims.claim import Evidence
 
 
-def values_of_counting(study: Study, among: Collection[str]) -> Values:
-    """Return the values for counting claims about the figures in `among` whose kinds have any."""
+def job_values_to_count_claims(study: Study, among: Collection[str]) -> Values:
+    """Return job parameters to count claims about figures in `among` whose kinds have claims."""
     figures: dict[str, Values] = {}
     measures = registry.of(study)
     for name, figure in study.figures.items():
@@ -44,23 +48,23 @@ def values_of_counting(study: Study, among: Collection[str]) -> Values:
     return {
         "figures": figures,
         "columns": {name: columns_of(study, name) for name in sorted(tables)},
-        "traits_of": {name: traits_of(study, name) for name in study.models_of()},
+        "traits_of": {name: traits_for_claims_job(study, name) for name in study.models_of()},
         "repeats": study.repeats,
         "modules": sorted({figure["claims"] for figure in figures.values()}),
     }
 
 
-def _values_of_claims(study: Study, names: Names) -> Values:
+def _values_of_claims_job(study: Study, names: Names) -> Values:
     return {
         "study": describing.title(study),
-        **values_of_counting(study, study.figures),
+        **job_values_to_count_claims(study, study.figures),
         "labels": describing.labels(study),
-        "introduction": values_of_introduction(study),
+        "introduction": values_of_report_introduction(study),
     }
 
 
-def traits_of(study: Study, model: str) -> Values:
-    """Return the traits that tell a model from others, with the family's defaults in `arch`."""
+def traits_for_claims_job(study: Study, model: str) -> Values:
+    """Return the traits that distinguish a model, with the defaults of its family in `arch`."""
     entry, said = study.models[model], study.traits_of(model)
     others = {key: value for key, value in said.items() if not key.startswith("arch.")}
     arch = complete_family_arch(entry.family, entry.arch)
@@ -68,15 +72,15 @@ def traits_of(study: Study, model: str) -> Values:
 
 
 class Counted(NamedTuple):
-    """Claims about figures, the figures' agreement with published points, and their evidence."""
+    """Claims about figures, the agreement with published points, and the evidence for claims."""
 
     claims: "pd.DataFrame"
     agreement: "pd.DataFrame"
     evidence: "list[Evidence]"
 
 
-def counted_claims(inputs: Files, values: Values) -> Counted:
-    """Count the claims about figures from their tables; `values` are of `values_of_counting`."""
+def count_claims_from_job_inputs(inputs: Files, values: Values) -> Counted:
+    """Count the claims about figures; `values` come from `job_values_to_count_claims`."""
     from vitscope.claims import counting
     from vitscope.claims.agreement import score_agreement
     from vitscope.claims.points import at_snapshots, read_published_of
@@ -107,11 +111,11 @@ def counted_claims(inputs: Files, values: Values) -> Counted:
     return Counted(every, counting.join_rows_of_figures(AGREEMENT, agreement), [*evidence.values()])
 
 
-def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write claims and agreements as tables, both together as a page, and draw the verdicts."""
+def count_claims_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Write tables of claims and agreements, a page of both, the verdicts and the introduction."""
     from vitscope.claims.report import introduction_to_claims, list_warnings, sections_of_claims
 
-    claims, agreement, evidence = counted_claims(inputs, values)
+    claims, agreement, evidence = count_claims_from_job_inputs(inputs, values)
     CLAIMS.write(claims, outputs["claims"])
     AGREEMENT.write(agreement, outputs["agreement"])
     title = f"Claims of the paper: {values['study']}"
@@ -124,15 +128,19 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     write_text(outputs["text"], as_markdown(*page))
     write_text(outputs["page"], as_html(*page))
     write_text(outputs["latex"], as_latex(title, shown))
-    _draw_verdicts(claims, outputs, values, inputs["style"])
+    _draw_verdicts_in_claims_job(claims, outputs, values, inputs["style"])
     given = {**inputs, "claims": outputs["claims"]}
-    introduce_study(given, {"page": outputs["introduction"]}, values["introduction"], resources)
+    introduce_study_in_report(
+        given, {"page": outputs["introduction"]}, values["introduction"], resources
+    )
 
 
-COUNT_CLAIMS = Job(run=count_claims, values=_values_of_claims)
+COUNT_CLAIMS = Job(run=count_claims_job, values=_values_of_claims_job)
 
 
-def _draw_verdicts(claims: "pd.DataFrame", outputs: Files, values: Values, style_file: str) -> None:
+def _draw_verdicts_in_claims_job(
+    claims: "pd.DataFrame", outputs: Files, values: Values, style_file: str
+) -> None:
     from vitscope.drawing.figure import literal
     from vitscope.drawing.saving import save, style
     from vitscope.drawing.verdicts import plot_verdicts

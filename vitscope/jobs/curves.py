@@ -1,4 +1,4 @@
-"""The job of curves by depth: write an interactive page of them."""
+"""The job that writes an interactive page of curves by depth."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ from vitscope.jobs.tables import columns_of
 class Curve:
     """A curve: a column of a table, in the rows that `where` selects.
 
-    `interval` is the prefix of the columns with its interval, `kind` the kind of figure that shows
-    the curve on the page of a network.
+    `interval` is the prefix of the columns with the ends of the curve's interval. `kind` is a kind
+    of figure, which shows the curve on the page of a network.
     """
 
     kind: str
@@ -24,7 +24,7 @@ class Curve:
     interval: str = "ci"
 
 
-# The curve that the page of a network and the page of curves show from each table.
+# By table: the curve that the pages of networks and the page of curves show.
 CURVES = {
     "feature_variance": Curve("feature_variance", "Feature map variance", "variance"),
     "spatial_share": Curve("spatial_share", "Share of the variance within images", "share"),
@@ -53,21 +53,23 @@ CURVES = {
 
 
 def tables_of_curves(study: Study) -> list[str]:
-    """Return the tables whose curves the page shows: those that the study's figures need."""
+    """Return the tables whose curves the page shows: tables that the study's figures need."""
     return [table for table in CURVES if table in study.tables()]
 
 
-def _values_of_curves(study: Study, names: Names) -> Values:
+def _values_of_curves_job(study: Study, names: Names) -> Values:
     tables = tables_of_curves(study)
     shown = {model for table in tables for model in study.models_of(table)}
     return {
         "title": f"Curves by depth: {describing.title(study)}",
-        "members": [describing.member(study, name) for name in study.models if name in shown],
+        "members": [
+            describing.describe_member(study, name) for name in study.models if name in shown
+        ],
         "columns": {table: columns_of(study, table) for table in tables},
     }
 
 
-def show_curves(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def show_curves_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the page from the tables that figures are drawn from."""
     from vitscope.drawing.curves_page import page_of_curves
     from vitscope.drawing.figure import Member
@@ -77,7 +79,7 @@ def show_curves(inputs: Files, outputs: Files, values: Values, resources: Resour
         curve, table = CURVES[name], Table(**columns).read(inputs[name])
         rows = table.query(curve.where, engine="python") if curve.where else table
         ends = {end: rows[f"{curve.interval}_{end}"] for end in ("low", "high")}
-        # Only the table of attention has no kinds of blocks: all of its blocks are MSAs.
+        # Only the table of attention has no column `kind`: all of its blocks are MSAs.
         curves[curve.label] = rows.assign(
             value=rows[curve.column], kind=rows.get("kind", "msa"), **ends
         )
@@ -85,4 +87,4 @@ def show_curves(inputs: Files, outputs: Files, values: Values, resources: Resour
     write_text(outputs["page"], page_of_curves(values["title"], members, curves))
 
 
-SHOW_CURVES = Job(run=show_curves, values=_values_of_curves)
+SHOW_CURVES = Job(run=show_curves_job, values=_values_of_curves_job)

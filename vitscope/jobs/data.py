@@ -9,12 +9,12 @@ from vitscope.measures import registry
 
 
 def _address_of_archive(study: Study, names: Names) -> Values:
-    # Return only what identifies the download, so that users of a shared cache share it.
+    # Return only what identifies the download, so that users of a shared cache share the file.
     source = study.data[names["dataset"]].source
     return {"archive": declared(source["kind"]).archive, "source": source}
 
 
-def fetch_archive(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def fetch_archive_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.data.archives import download_official
 
     archive = Path(outputs["archive"])
@@ -23,7 +23,7 @@ def fetch_archive(inputs: Files, outputs: Files, values: Values, resources: Reso
     )
 
 
-FETCH_ARCHIVE = Job(run=fetch_archive, values=_address_of_archive)
+FETCH_ARCHIVE = Job(run=fetch_archive_job, values=_address_of_archive)
 
 
 def _address_of_file(study: Study, names: Names) -> Values:
@@ -31,15 +31,15 @@ def _address_of_file(study: Study, names: Names) -> Values:
     return {key: entry.source[key] for key in ("url", "sha256") if key in entry.source}
 
 
-def fetch_file(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def fetch_file_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Download the file and record its hash in the study's lock file."""
-    from vitscope.web.lockfile import download
+    from vitscope.web.lockfile import download_with_lock
 
     file, lock = Path(outputs["file"]), Path(resources.lock)
-    download(values, file, lock, label=resources.label, say=resources.say)
+    download_with_lock(values, file, lock, label=resources.label, say=resources.say)
 
 
-FETCH_FILE = Job(run=fetch_file, values=_address_of_file)
+FETCH_FILE = Job(run=fetch_file_job, values=_address_of_file)
 
 
 # Settings of a data set that decide the content of a split's file.
@@ -56,11 +56,11 @@ MADE_BY = (
 # Seconds to read images, for each million pixels after resizing. Measured on photographs of 3
 # million pixels that are resized to 224x224; images of ImageNet take a tenth.
 SECONDS_TO_READ = 0.6
-# The number of images to assume for a split of unknown size: that of ImageNet's validation split.
+# The number of images to assume for a split of unknown size, as in ImageNet's validation split.
 UNCOUNTED_IMAGES = 50_000
 
 
-def _values_of_split(study: Study, names: Names) -> Values:
+def _values_of_split_job(study: Study, names: Names) -> Values:
     dataset, split = names["dataset"], names["split"]
     data = study.data[dataset]
     path = local_path(data.source, split)
@@ -86,29 +86,29 @@ def _seconds_of_split(request: Request) -> float:
     return images * request.dataset.pixels / 1e6 * SECONDS_TO_READ
 
 
-def build_split(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def build_split_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.data.building import build
-    from vitscope.web.lockfile import confirm
+    from vitscope.web.lockfile import confirm_by_lock
 
     files, name, settings = [*map(Path, inputs["source"])], values["dataset"], values["settings"]
     if settings["source"]["kind"] == "url":
-        confirm(settings["source"], files[0], Path(resources.lock), label=f"data.{name}")
+        confirm_by_lock(settings["source"], files[0], Path(resources.lock), label=f"data.{name}")
     build(name, settings, values["split"], Path(outputs["images"]), *files)
 
 
 BUILD_SPLIT = Job(
-    run=build_split,
-    values=_values_of_split,
+    run=build_split_job,
+    values=_values_of_split_job,
     takes=Takes(seconds=_seconds_of_split, writes=_bytes_of_split),
 )
 
 
-# Seconds to corrupt a million pixels by glass_blur, the slowest corruption, measured at 224x224.
+# Seconds to corrupt a million pixels with glass_blur, the slowest corruption, measured at 224x224.
 SECONDS_TO_CORRUPT = 0.6
 
 
 def corruptions_of(study: Study, names: Names) -> Values:
-    """Return how many images a part corrupts, and by which corruptions and severities."""
+    """Return the number of images of a part to corrupt, the corruptions and their severities."""
     (measure,) = (m for m in map(registry.declared, registry.names()) if "corrupted" in m.reads)
     return measure.corrupted(study, int(names["part"]))
 
@@ -130,7 +130,7 @@ def _bytes_of_corrupted(request: Request) -> int | None:
     return images and images * request.dataset.bytes_of(None)
 
 
-def corrupt_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def corrupt_images_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write a file for each corruption; copy the official images if the study names them."""
     from vitscope.corruptions.corrupted import build_corrupted
     from vitscope.jobs.opening import open_images
@@ -145,7 +145,7 @@ def corrupt_images(inputs: Files, outputs: Files, values: Values, resources: Res
 
 
 CORRUPT_IMAGES = Job(
-    run=corrupt_images,
+    run=corrupt_images_job,
     values=lambda study, names: corruptions_of(study, names) | {"seed": study.analysis.seed},
     takes=Takes(seconds=_seconds_to_corrupt, writes=_bytes_of_corrupted),
 )

@@ -11,7 +11,7 @@ from vitscope.jobs.job import Study, Values
 if TYPE_CHECKING:
     from vitscope.settings.keys import Model
 
-# A figure's caption lists this many classes; the record of the run lists all.
+# The maximum number of classes that a figure's caption lists; the record of the run lists all.
 SHOWN_CLASSES = 20
 
 
@@ -23,11 +23,11 @@ def labels(study: Study) -> dict[str, str]:
     return {name: study.models[name].label for name in study.models_of()}
 
 
-def member(study: Study, name: str) -> Values:
-    """Return the facts of a model that figures need.
+def describe_member(study: Study, name: str) -> Values:
+    """Return the facts about a model that figures need.
 
-    `nth` numbers the different networks of its family. `recipe` is the first of the models that
-    were trained by the same recipe with other seeds, or the model itself.
+    `nth` numbers the different networks of the model's family. `recipe` names the first of the
+    models that were trained with the same recipe and different seeds, or else the model itself.
     """
     entry = study.models[name]
     built = [each.arch for each in study.models.values() if each.family == entry.family]
@@ -39,7 +39,7 @@ def member(study: Study, name: str) -> Values:
         "label": entry.label,
         "family": "preresnet" if convolutions else entry.family,
         "epoch": entry.epoch,
-        # Number networks only in families whose name does not tell how they are built.
+        # Number networks only in families whose names do not tell how a network is built.
         "nth": distinct.index(entry.arch) if entry.family in ("hf", "python", "timm") else 0,
         "recipe": next((group[0] for group in study.repeats if name in group), name),
     }
@@ -52,13 +52,13 @@ def style(study: Study, page: bool = False) -> Values:
     return {**fitting, "font": own.font, "palette": own.palette}
 
 
-# The key, in a figure's metadata, of the number of images that it was measured on.
+# The metadata key for the number of images that a figure was measured on.
 MEASURED_ON = "Measured on"
 
 
 @dataclass(frozen=True)
 class MeasuredOn:
-    """The number of measured images of a figure, read from its SVG only when it is printed."""
+    """The number of images that a figure was measured on, read from its SVG only when printed."""
 
     svg: str | None
 
@@ -69,7 +69,7 @@ class MeasuredOn:
 
 
 def describe_classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
-    """Describe the number of each class, where the order of folders or the study decides it."""
+    """List numbers and names of classes if folders or the study name the classes; else {}."""
     from vitscope.studies.data_sets import named_classes
 
     entry = study.data[dataset]
@@ -87,7 +87,7 @@ def describe_weights(model: "Model") -> dict[str, str]:
 
 
 def describe_norms(model: "Model") -> dict[str, str]:
-    """Describe a model's cut points if they lie before the norms of sums of stream and branch."""
+    """Describe a model's cut points if they lie before, not after, the normalization of sums."""
     if model.norms == "after":
         return {}
     return {f"Cut points of {model.label}": "before the norms of sums of stream and branch"}

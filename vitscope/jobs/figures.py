@@ -1,4 +1,4 @@
-"""Jobs of figures: draw one from its tables, write its points as CSV, draw the cut points."""
+"""Jobs of figures: draw a figure from tables, write its points as CSV, draw pages and networks."""
 
 import re
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from vitscope.claims.tables import CLAIMS
 from vitscope.files.pairs import PREFIXES, by_prefix
 from vitscope.files.tables import Table, read_metadata, write_csv
 from vitscope.jobs import describing
-from vitscope.jobs.claims import counted_claims, values_of_counting
+from vitscope.jobs.claims import count_claims_from_job_inputs, job_values_to_count_claims
 from vitscope.jobs.curves import CURVES
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
-from vitscope.jobs.networks import find_blocks, values_of_blocks
+from vitscope.jobs.networks import find_blocks_for_job, values_of_blocks
 from vitscope.jobs.tables import columns_of, read_all
 from vitscope.measures import registry
 from vitscope.measures.registry import caption_of, sentence_of, title_of
@@ -49,7 +49,7 @@ def facts_of_figure(study: Study, figure: str) -> dict[str, str]:
     return found
 
 
-def _values_of_figure(study: Study, names: Names) -> Values:
+def _values_of_figure_job(study: Study, names: Names) -> Values:
     name = names["figure"]
     entry = study.figures[name]
     measures = registry.of(study)
@@ -58,7 +58,7 @@ def _values_of_figure(study: Study, names: Names) -> Values:
         "name": name,
         "tables": {table: columns_of(study, table) for table in kind.tables},
         "published_columns": sorted(kind.drawn_columns),
-        "members": [describing.member(study, model) for model in entry.models],
+        "members": [describing.describe_member(study, model) for model in entry.models],
         "published": None if entry.published is None else asdict(entry.published),
         "snapshots": entry.shown_snapshots(),
         "facts": facts_of_figure(study, name),
@@ -71,16 +71,16 @@ def _values_of_figure(study: Study, names: Names) -> Values:
     }
 
 
-def draw_figure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def draw_figure_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.drawing.figure import count_batches_and_images, draw_from_tables, escaped_member
     from vitscope.drawing.saving import save, style
 
-    tables, published = read_points(inputs, values)
+    tables, published = read_figure_job_inputs(inputs, values)
     members = [escaped_member(member) for member in values["members"]]
     (plot,) = values["modules"]
     images = count_batches_and_images(tables, members, values["snapshots"])
     how_many = {describing.MEASURED_ON: images} if images else {}
-    made_from = values["facts"] | how_many | _digests_of_tables(inputs, values)
+    made_from = values["facts"] | how_many | _digests_of_figure_job_tables(inputs, values)
     with style(inputs["style"], values["style"]):
         figure = draw_from_tables(
             plot, tables, members, published, values["snapshots"], values["values"]
@@ -90,13 +90,13 @@ def draw_figure(inputs: Files, outputs: Files, values: Values, resources: Resour
             save(figure, path, title, made_from, values["shows"])
 
 
-DRAW_FIGURE = Job(run=draw_figure, values=_values_of_figure)
+DRAW_FIGURE = Job(run=draw_figure_job, values=_values_of_figure_job)
 
 
-def read_points(
+def read_figure_job_inputs(
     inputs: Files, values: Values
 ) -> "tuple[dict[str, pd.DataFrame], dict[str, Published] | None]":
-    """Return the tables of a figure and its published points, None if its kind shows none."""
+    """Return a figure's tables, and its published points (None if its kind draws none)."""
     from vitscope.claims.points import read_published_of
 
     tables = {
@@ -107,7 +107,7 @@ def read_points(
     return tables, None
 
 
-def _digests_of_tables(inputs: Files, values: Values) -> dict[str, str]:
+def _digests_of_figure_job_tables(inputs: Files, values: Values) -> dict[str, str]:
     found = {}
     labels = {member["model"]: member["label"] for member in values["members"]}
     for path in inputs[next(iter(values["tables"]))]:
@@ -121,38 +121,40 @@ def _digests_of_tables(inputs: Files, values: Values) -> dict[str, str]:
     return found
 
 
-def _values_of_points(study: Study, names: Names) -> Values:
-    drawn = _values_of_figure(study, names)
+def _values_of_export_figure_job(study: Study, names: Names) -> Values:
+    drawn = _values_of_figure_job(study, names)
     needed = ("tables", "members", "snapshots", "published", "published_columns")
     return {name: drawn[name] for name in needed}
 
 
-def export_figure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def export_figure_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.claims.points import at_snapshots
     from vitscope.drawing.figure import Member, points_of_figure
 
-    tables, published = read_points(inputs, values)
+    tables, published = read_figure_job_inputs(inputs, values)
     members = [Member(**member) for member in values["members"]]
     shown = at_snapshots(tables, values["snapshots"])
     write_csv(points_of_figure(shown, members, published or {}), outputs["csv"])
 
 
-EXPORT_FIGURE = Job(run=export_figure, values=_values_of_points)
+EXPORT_FIGURE = Job(run=export_figure_job, values=_values_of_export_figure_job)
 
 
-def draw_blocks(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def draw_blocks_figure_job(
+    inputs: Files, outputs: Files, values: Values, resources: Resources
+) -> None:
     from vitscope.drawing.figure import literal
     from vitscope.drawing.network import plot_cut_points
     from vitscope.drawing.saving import save, style
 
     with style(inputs["style"], values["style"]):
-        figure = plot_cut_points(find_blocks(values).table, literal(values["label"]))
+        figure = plot_cut_points(find_blocks_for_job(values).table, literal(values["label"]))
         for path in outputs.values():
             save(figure, path, f"Blocks of {values['model']}", {"Study": values["study"]})
 
 
 DRAW_BLOCKS = Job(
-    run=draw_blocks,
+    run=draw_blocks_figure_job,
     values=lambda study, names: {
         **values_of_blocks(study, names),
         "study": describing.title(study),
@@ -163,8 +165,8 @@ DRAW_BLOCKS = Job(
 )
 
 
-def figures_of_overview(study: Study) -> list[str]:
-    """Return the figures and build-ups that the overview shows: those with published points."""
+def figures_for_overview_job(study: Study) -> list[str]:
+    """Return the figures and build-ups that the overview shows, all with published points."""
     kinds = registry.of(study).kinds()
     figures = {name: kinds[each.kind].overview for name, each in study.figures.items()}
     drawn = {name: each.published for name, each in (study.figures | study.buildups).items()}
@@ -177,36 +179,43 @@ def _natural_order(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
-_BUILDUP_SKETCH = "vitscope.buildup.figure:sketch"
+_BUILDUP_SKETCH = "vitscope.buildup.figure:sketch_buildup"
 
 
-def _values_of_sketch(study: Study, name: str) -> Values:
+def _job_values_of_sketch(study: Study, name: str) -> Values:
     if name in study.buildups:
-        member = describing.member(study, study.buildups[name].baseline)
+        member = describing.describe_member(study, study.buildups[name].baseline)
         published = {"file": study.buildups[name].published}
         return {"sketch": _BUILDUP_SKETCH, "members": [member], "published": published}
-    entry, values = study.figures[name], _values_of_figure(study, {"figure": name})
+    entry, values = study.figures[name], _values_of_figure_job(study, {"figure": name})
     kept = ("members", "published", "published_columns", "snapshots")
     table, sketch = entry.measure, f"vitscope.measures.sketches:sketch_{entry.kind}"
     found = {"sketch": sketch, "table": table, "columns": columns_of(study, table)}
     return found | {key: values[key] for key in kept}
 
 
-def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Draw figures with published points; add our points and verdicts if they are measured."""
+def draw_overview_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Draw the published points of figures; add measured points and verdicts if there are any."""
     from vitscope.drawing.overview import plot_overview
     from vitscope.drawing.saving import save, style
 
-    shown = [_read_sketch(name, each, inputs) for name, each in values["figures"].items()]
-    claims = counted_claims(inputs, values["counting"]).claims if "cut_points" in inputs else None
+    shown = [
+        _read_sketch_for_overview_job(name, each, inputs)
+        for name, each in values["figures"].items()
+    ]
+    claims = (
+        count_claims_from_job_inputs(inputs, values["counting"]).claims
+        if "cut_points" in inputs
+        else None
+    )
     with style(inputs["style"], values["style"]):
         figure = plot_overview(shown, claims)
         for path in outputs.values():
             save(figure, path, "Paper against measured", {"Study": values["study"]})
 
 
-def _read_sketch(name: str, values: Values, inputs: Files) -> "Shown":
-    from vitscope.buildup.figure import read_steps
+def _read_sketch_for_overview_job(name: str, values: Values, inputs: Files) -> "Shown":
+    from vitscope.buildup.figure import read_buildup_steps
     from vitscope.buildup.table import BUILDUP
     from vitscope.claims.points import at_snapshots, read_published_of
     from vitscope.drawing.figure import escaped_member
@@ -219,7 +228,7 @@ def _read_sketch(name: str, values: Values, inputs: Files) -> "Shown":
         (file,) = (each for each in inputs["published"] if Path(each).name == published["file"])
         baseline = members[0].model
         table = BUILDUP.read(path).sort_values("step").assign(model=baseline) if path else None
-        return Shown(name, sketch, members, {baseline: read_steps(file)}, table)
+        return Shown(name, sketch, members, {baseline: read_buildup_steps(file)}, table)
     table = None
     if paths := inputs.get(values["table"]):
         read = read_all(Table(**values["columns"]), paths)
@@ -229,10 +238,10 @@ def _read_sketch(name: str, values: Values, inputs: Files) -> "Shown":
     return Shown(name, sketch, members, points, table)
 
 
-def _values_of_overview(study: Study, names: Names) -> Values:
-    shown = figures_of_overview(study)
-    figures = {name: _values_of_sketch(study, name) for name in shown}
-    counting = values_of_counting(study, shown)
+def _values_of_overview_job(study: Study, names: Names) -> Values:
+    shown = figures_for_overview_job(study)
+    figures = {name: _job_values_of_sketch(study, name) for name in shown}
+    counting = job_values_to_count_claims(study, shown)
     sketches = sorted({each["sketch"] for each in figures.values()})
     return {
         "study": describing.title(study),
@@ -243,28 +252,30 @@ def _values_of_overview(study: Study, names: Names) -> Values:
     }
 
 
-DRAW_OVERVIEW = Job(run=draw_overview, values=_values_of_overview)
+DRAW_OVERVIEW = Job(run=draw_overview_job, values=_values_of_overview_job)
 
 
 KINDS_OF_PAGE = tuple(curve.kind for curve in CURVES.values())
 
 
-def kinds_of_page(study: Study, model: str) -> list[str]:
-    """Return the kinds of figures on a network's page: those whose measure its figures need."""
+def kinds_for_network_page_job(study: Study, model: str) -> list[str]:
+    """Return the kinds of figures on a network's page: kinds whose measure its figures need."""
     shown = [each for each in study.figures.values() if model in each.models]
     measured = {measure for figure in shown for measure in figure.measures}
     kinds = registry.of(study).kinds()
     return [kind for kind in KINDS_OF_PAGE if kinds[kind].measure in measured]
 
 
-def _values_of_page(study: Study, names: Names) -> Values:
+def _values_of_network_page_job(study: Study, names: Names) -> Values:
     measures = registry.of(study)
-    kinds = {name: measures.kinds()[name] for name in kinds_of_page(study, names["model"])}
+    kinds = {
+        name: measures.kinds()[name] for name in kinds_for_network_page_job(study, names["model"])
+    }
     claims = [measures.claiming(kind) for kind in kinds.values()]
     return {
         "study": describing.title(study),
         "style": describing.style(study, page=True),
-        "member": describing.member(study, names["model"]),
+        "member": describing.describe_member(study, names["model"]),
         "kinds": {
             name: {
                 "draws": measures.drawing(kind),
@@ -279,7 +290,9 @@ def _values_of_page(study: Study, names: Names) -> Values:
     }
 
 
-def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def draw_network_page_job(
+    inputs: Files, outputs: Files, values: Values, resources: Resources
+) -> None:
     """Draw the page of a network: its blocks, what is measured by depth, and verdicts."""
     from vitscope.claims.counting import add_recipes, count_claims, join_rows_of_figures
     from vitscope.drawing.figure import draw_from_tables, escaped_member
@@ -313,4 +326,4 @@ def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resou
             save(figure, path, f"The network {member.model} by depth", {"Study": values["study"]})
 
 
-DRAW_NETWORK = Job(run=draw_network, values=_values_of_page)
+DRAW_NETWORK = Job(run=draw_network_page_job, values=_values_of_network_page_job)

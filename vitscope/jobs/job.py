@@ -23,7 +23,7 @@ else:
 
 # The wildcards of a job: they name its model, measure, part and so on.
 Names = Mapping[str, str]
-# Plain values that a job's result depends on: when they change, the job runs again.
+# Parameters of a job, as plain values: when they change, the job runs again.
 Values = dict[str, Any]
 # Paths, or lists of paths, by name. In a notebook, an input may be an object in memory instead.
 Files = Mapping[str, Any]
@@ -33,9 +33,9 @@ Files = Mapping[str, Any]
 class Network:
     """The cost of one image in a network.
 
-    `operations` counts multiply-adds. `activations` is the size in bytes of everything that the
-    network computes, `peak` of the most that it needs at once, `weights` of its weights. `values`
-    counts the numbers in its latents at all cut points.
+    `operations` is the number of multiply-adds. Sizes are in bytes: `activations` of all that the
+    network computes, `peak` of the most that it needs at once, and `weights` of its weights.
+    `values` is the number of values in its latents at all cut points.
     """
 
     operations: int
@@ -48,7 +48,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Request:
-    """A job of a study and what is known about it.
+    """A job of a study, and what is known about the job.
 
     `images` is the number of its images, `loaded` the size in bytes of the files that it loads.
     """
@@ -68,7 +68,7 @@ class Request:
 
 
 def model_of(study: Study, names: Names) -> str | None:
-    """Return the model that a job is about: for a build-up, its baseline."""
+    """Return the model that a job is about, for a build-up its baseline; None if there is none."""
     if "buildup" in names:
         return study.buildups[names["buildup"]].baseline
     return study.videos[names["video"]].model if "video" in names else names.get("model")
@@ -78,11 +78,12 @@ def model_of(study: Study, names: Names) -> str | None:
 class Takes:
     """What a job costs, apart from its start.
 
-    `torch` tells whether it imports torch. `work` counts passes of images through a network; the
-    images are of `split`, or else of the split that is measured. `seconds` is the time for all
-    other work, `writes` the bytes of large files that it writes. `loads` names the inputs that it
-    holds in memory. `builds` tells that its network has no block table, so its cost is counted.
-    `beside` is the memory of a helper process in megabytes.
+    `torch` tells whether the job imports torch. `work` returns the passes of images through a
+    network; the images are of `split` or, if it is None, of the split that the study measures.
+    `seconds` returns the time for all other work, `writes` the number of bytes in large outputs.
+    `loads` names the inputs that the job holds in memory. `builds` tells that there is no block
+    table yet, so that the network's cost has to be counted. `beside` is the memory of a helper
+    process in megabytes.
     """
 
     torch: bool = False
@@ -97,10 +98,10 @@ class Takes:
 
 @dataclass(frozen=True)
 class Job:
-    """A kind of work, which `run` does from paths of inputs to paths of outputs.
+    """A kind of work: `run` reads inputs and writes outputs, given by their paths.
 
-    `values` gives what the result depends on; the key `modules` lists what `run` imports by
-    computed names. `batches` is the setting for the number of images in memory at once.
+    `values` returns the parameters that the result depends on; the key `modules` lists what `run`
+    imports by computed names. `batches` is the setting for the number of images in memory at once.
     """
 
     run: "Callable[[Files, Files, Values, Resources], None]"
@@ -118,27 +119,27 @@ class Job:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a job is given that changes no result.
+    """What a job is given that does not affect its result.
 
-    `label` names its subject in messages; `lock` is the path of the study's lock file.
+    `label` names the job's subject in messages; `lock` is the path of the study's lock file.
     """
 
     threads: int = 1
     label: str = ""
     lock: str = ""
     say: Callable[[str], None] = print
-    # Called with the number of images of each batch that a network is given.
+    # Called with the number of images in each batch that passes through a network.
     count: Callable[[int], object] = lambda images: None
     warn: Callable[[str], None] = lambda warning: print(f"warning: {warning}")
 
     def say_of_it(self, text: str) -> None:
-        """Print a message after the job's label, since other jobs print at the same time."""
+        """Print a message that begins with the label, since other jobs print at the same time."""
         self.say(f"{self.label}: {text}" if self.label else text)
 
 
 @cache
-def _modules_of_jobs() -> dict[str, str]:
-    """Return the module of each job by name, found in source text without importing them all."""
+def _job_modules_by_name() -> dict[str, str]:
+    """Return the module of each job by the job's name, found in source text without any import."""
     return {
         name.lower(): f"vitscope.jobs.{file.stem}"
         for file in sorted(Path(__file__).parent.glob("*.py"))
@@ -147,9 +148,9 @@ def _modules_of_jobs() -> dict[str, str]:
 
 
 def names() -> tuple[str, ...]:
-    return tuple(sorted(_modules_of_jobs()))
+    return tuple(sorted(_job_modules_by_name()))
 
 
 def find_job(name: str) -> Job:
-    job: Job = getattr(import_module(_modules_of_jobs()[name]), name.upper())
+    job: Job = getattr(import_module(_job_modules_by_name()[name]), name.upper())
     return job

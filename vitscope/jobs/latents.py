@@ -1,4 +1,4 @@
-"""Jobs of latents: extract those of a shard, and export those of a whole model."""
+"""Jobs of latents: extract the latents of a shard, and export the latents of a whole model."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ VALUE_BYTES = {"float32": 4, "bfloat16": 2}
 SECONDS_PER_GB = 1.8
 
 
-def values_of_shard(study: Study, names: Names) -> Values:
+def values_of_latents_job(study: Study, names: Names) -> Values:
     analysis = study.analysis
     return {
         **with_network(study, names["model"]),
@@ -32,8 +32,8 @@ def values_of_shard(study: Study, names: Names) -> Values:
     }
 
 
-def _count_images_of_shard(request: Request) -> int:
-    """Return the number of images in a shard; if no part is named, in all shards of the models."""
+def _count_images_of_latents_job(request: Request) -> int:
+    """Return the number of images in a shard or, if no part is named, in all shards."""
     study, names = request.study, request.names
     images = sum(map(study.images, by_prefix(names["model"]).values()))
     size = study.analysis.shard_size
@@ -42,21 +42,25 @@ def _count_images_of_shard(request: Request) -> int:
 
 def work_of_shard(request: Request, holds: int = 0) -> Work:
     """Return the passes for a shard, with the feature maps of `holds` images in memory at once."""
-    return Work(_count_images_of_shard(request), request.study.analysis.batch_size, holds=holds)
+    return Work(
+        _count_images_of_latents_job(request), request.study.analysis.batch_size, holds=holds
+    )
 
 
-def latents_bytes(request: Request) -> int:
-    """Return the size in bytes of a shard's latents; if no part is named, of all shards."""
+def bytes_of_latents_job(request: Request) -> int:
+    """Return the size in bytes of a shard's latents or, if no part is named, of all latents."""
     if request.network is None:
         raise ValueError("the bytes of latents are known by the block table")
     dtype = request.study.analysis.latents_dtype
-    return request.network.values * _count_images_of_shard(request) * VALUE_BYTES[dtype]
+    return request.network.values * _count_images_of_latents_job(request) * VALUE_BYTES[dtype]
 
 
-def extract_latents(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def extract_latents_job(
+    inputs: Files, outputs: Files, values: Values, resources: Resources
+) -> None:
     """Write the feature maps at all cut points, from one pass of the shard's images."""
     from vitscope.data.split import ROWS, shard_rows
-    from vitscope.jobs.opening import open_images, open_running, origin_of
+    from vitscope.jobs.opening import open_images, open_running, origin_of_opened_checkpoint
     from vitscope.networks.running.latents import shapes_of, write_latents
 
     network, device = open_running(inputs, values, resources, first=not values["shard"])
@@ -72,18 +76,20 @@ def extract_latents(inputs: Files, outputs: Files, values: Values, resources: Re
         outputs["latents"],
         dtype=values["dtype"],
         device=device,
-        metadata=origin | origin_of(inputs["checkpoint"]),
+        metadata=origin | origin_of_opened_checkpoint(inputs["checkpoint"]),
     )
 
 
 EXTRACT_LATENTS = Job(
-    run=extract_latents,
-    values=values_of_shard,
+    run=extract_latents_job,
+    values=values_of_latents_job,
     takes=Takes(
         torch=True,
         work=work_of_shard,
-        seconds=lambda asked: SECONDS_PER_GB * latents_bytes(asked) / 1e9 if asked.network else 0,
-        writes=latents_bytes,
+        seconds=lambda asked: (
+            SECONDS_PER_GB * bytes_of_latents_job(asked) / 1e9 if asked.network else 0
+        ),
+        writes=bytes_of_latents_job,
     ),
     batches="analysis.batch_size",
 )
@@ -92,7 +98,7 @@ EXTRACT_LATENTS = Job(
 FORMATS = {"npz": "npz", "hdf5": "h5", "zarr": "zarr.zip"}
 
 
-def export_latents(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def export_latents_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the feature maps at each cut point, with the rows and labels of their images."""
     from pathlib import Path
 
@@ -106,7 +112,7 @@ def export_latents(inputs: Files, outputs: Files, values: Values, resources: Res
     shards = [TensorFile(path) for path in inputs["latents"]]
     images, blocks = open_images(inputs["images"]), BLOCKS.read(inputs["blocks"])
     rows = select(len(images), **values["rows"])
-    arrays = {f"maps/{name}": _export_maps(shards, name) for name in blocks["name"]}
+    arrays = {f"maps/{name}": _maps_in_export_latents_job(shards, name) for name in blocks["name"]}
     about = {"images": rows, "labels": np.asarray(images.labels)[rows]}
     about |= {key: np.array(blocks[key].tolist()) for key in ("name", "kind", "stage", "depth")}
     arrays |= {key: Exported.of(array) for key, array in about.items()}
@@ -116,7 +122,7 @@ def export_latents(inputs: Files, outputs: Files, values: Values, resources: Res
 
 
 EXPORT_LATENTS = Job(
-    run=export_latents,
+    run=export_latents_job,
     values=lambda study, names: {
         "study": study.name,
         "model": names["model"],
@@ -126,7 +132,7 @@ EXPORT_LATENTS = Job(
 )
 
 
-def _export_maps(shards: "Sequence[TensorFile]", name: str) -> "Exported":
+def _maps_in_export_latents_job(shards: "Sequence[TensorFile]", name: str) -> "Exported":
     import numpy as np
 
     from vitscope.files.arrays import Exported

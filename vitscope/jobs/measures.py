@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vitscope.files import tables
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
-from vitscope.jobs.latents import latents_bytes, values_of_shard, work_of_shard
+from vitscope.jobs.latents import bytes_of_latents_job, values_of_latents_job, work_of_shard
 from vitscope.measures import registry
 from vitscope.measures.columns import OF_IMAGE
 from vitscope.measures.given import OnLatents, Parts
@@ -18,7 +18,7 @@ from vitscope.measures.needs import CHECKPOINT, OF_CASE, Made
 from vitscope.networks.building.family import module_of
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 from vitscope.settings.snapshots import END
-from vitscope.typed import call
+from vitscope.typed import call_typed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,8 +32,8 @@ def case_of(study: Study, names: Names) -> Case:
     return Case(measure, study, names["model"], part, snapshot=names.get("snapshot", END))
 
 
-def how_to_measure(case: Case) -> Values:
-    """Return the settings, columns and modules with which a measure measures a case."""
+def job_values_of_case(case: Case) -> Values:
+    """Return the job parameters of a case: the measure's settings, columns and modules."""
     measures, name = registry.of(case.study), case.measure.name
     return {
         "settings": case.measure.arguments(case),
@@ -42,9 +42,9 @@ def how_to_measure(case: Case) -> Values:
     }
 
 
-def _values_of_measure(study: Study, names: Names) -> Values:
+def _values_of_measure_job(study: Study, names: Names) -> Values:
     case = case_of(study, names)
-    found, need = how_to_measure(case), case.measure.need
+    found, need = job_values_of_case(case), case.measure.need
     made = [each for each in need.inputs.values() if isinstance(each, Made) and each.names(case)]
     builds = any(each.job == CHECKPOINT.job for each in made)
     built = [module_of(study.models[case.model].family)] if builds else []
@@ -72,14 +72,14 @@ def _batches_of_measure(names: Names, values: Values) -> str | None:
     return own or ("analysis.batch_size" if "device" in values else None)
 
 
-def measure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Open the inputs of a measure, measure them, and write a table or a part of one."""
+def measure_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Open the inputs of a measure, measure them, and write a table or a part of a table."""
     compute, opens = map(resolve_name, values["modules"][:2])
     opened = opens(inputs, values, resources)
-    measured = call(compute, opened.given, values=values["settings"])
+    measured = call_typed(compute, opened.given, values=values["settings"])
     table, (output,) = tables.Table(**values["columns"]), outputs.values()
     if opened.rows is not None:
-        measured = name_images(measured, table.columns, opened.rows, values["first_image"])
+        measured = name_measured_images(measured, table.columns, opened.rows, values["first_image"])
     for key in opened.named.keys() & table.columns.keys():
         measured = measured.assign(**{key: opened.named[key]})
     origin = tables.add_warnings(opened.origin, getattr(opened.given, "warnings", ()))
@@ -87,23 +87,26 @@ def measure(inputs: Files, outputs: Files, values: Values, resources: Resources)
 
 
 MEASURE = Job(
-    run=measure, values=_values_of_measure, takes=_takes_of_measure, batches=_batches_of_measure
+    run=measure_job,
+    values=_values_of_measure_job,
+    takes=_takes_of_measure,
+    batches=_batches_of_measure,
 )
 
 
-def name_images(
+def name_measured_images(
     table: "pd.DataFrame", columns: tables.Columns, rows: Sequence[int], first: int
 ) -> "pd.DataFrame":
-    """Replace the positions in a part's column `image` by rows of the split.
+    """Replace image positions in the column `image` of a part, if it has one, by rows of the split.
 
-    `rows` are the rows of the part's images, `first` is the position of the first of these images.
+    `rows` has the row of each image of the part; `first` is the position of the part's first image.
     """
     if "image" not in columns or columns["image"][1] != OF_IMAGE["image"][1]:
         return table
     return table.assign(image=[rows[position - first] for position in table["image"]])
 
 
-def measures_of_pass(study: Study, model: str) -> list[Measure]:
+def measures_in_pass_job(study: Study, model: str) -> list[Measure]:
     """Return the measures of feature maps that a study's figures need for a model."""
     measures = registry.of(study)
     shown = [name for name in study.measures() if model in study.models_of(name)]
@@ -111,10 +114,10 @@ def measures_of_pass(study: Study, model: str) -> list[Measure]:
     return [*{each.name: each for each in found if each.needs == "latents"}.values()]
 
 
-def measured_in_pass(study: Study, names: Names, measures: Iterable[Measure]) -> Values:
-    """Return the values of each measure, and the number of images that all are given at once."""
+def job_values_of_measures(study: Study, names: Names, measures: Iterable[Measure]) -> Values:
+    """Return job parameters of each measure, and the number of images to pass to them at a time."""
     found = {
-        each.name: how_to_measure(case_of(study, {**names, "measure": each.name}))
+        each.name: job_values_of_case(case_of(study, {**names, "measure": each.name}))
         for each in measures
     }
     analysis = study.analysis
@@ -124,10 +127,10 @@ def measured_in_pass(study: Study, names: Names, measures: Iterable[Measure]) ->
     return {"measures": found, "together": together}
 
 
-def _values_of_pass(study: Study, names: Names) -> Values:
-    shard = values_of_shard(study, names)
+def _values_of_pass_job(study: Study, names: Names) -> Values:
+    shard = values_of_latents_job(study, names)
     network = {key: shard.pop(key) for key in ("network", "modules", "device")}
-    measured = measured_in_pass(study, names, measures_of_pass(study, names["model"]))
+    measured = job_values_of_measures(study, names, measures_in_pass_job(study, names["model"]))
     of_measures = [each["modules"] for each in measured["measures"].values()]
     return {
         **network,
@@ -140,25 +143,25 @@ def _values_of_pass(study: Study, names: Names) -> Values:
 
 def _passes_of_shard(request: Request) -> Work:
     study, names = request.study, request.names
-    measured = measured_in_pass(study, names, measures_of_pass(study, names["model"]))
+    measured = job_values_of_measures(study, names, measures_in_pass_job(study, names["model"]))
     return work_of_shard(request, holds=measured["together"])
 
 
 def _seconds_of_pass(request: Request) -> float:
-    return _seconds_to_measure(measures_of_pass(request.study, request.names["model"]), request)
+    return _seconds_to_measure(measures_in_pass_job(request.study, request.names["model"]), request)
 
 
 def _seconds_to_measure(measures: Iterable[Measure], request: Request) -> float:
     rate = sum(each.seconds_per_gb for each in measures)
-    return rate * latents_bytes(request) / 1e9 if request.network else 0
+    return rate * bytes_of_latents_job(request) / 1e9 if request.network else 0
 
 
-def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def measure_pass_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Run a shard of images through a network once, and write a part for each measure."""
     import pandas as pd
 
     from vitscope.data.split import shard_rows
-    from vitscope.jobs.opening import open_images, open_running, origin_of
+    from vitscope.jobs.opening import open_images, open_running, origin_of_opened_checkpoint
     from vitscope.networks.running.latents import hold_latents_of_shard
 
     images, measures = open_images(inputs["images"]), values["measures"]
@@ -168,7 +171,7 @@ def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resou
         given = OnLatents(maps, values["first_image"] + first, resources.threads)
         for name, part in parts.items():
             (compute,) = map(resolve_name, measures[name]["modules"])
-            part.append(call(compute, given, values=measures[name]["settings"]))
+            part.append(call_typed(compute, given, values=measures[name]["settings"]))
 
     shard = values["pass"]
     network, device = open_running(inputs, values, resources, first=not shard["shard"])
@@ -184,30 +187,30 @@ def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resou
         **shard,
     )
     rows = shard_rows(len(images), shard["shard"], **shard["selection"])
-    origin = {"data_sha256": images.digest, **origin_of(inputs["checkpoint"])}
+    origin = {"data_sha256": images.digest, **origin_of_opened_checkpoint(inputs["checkpoint"])}
     written = {}
     for name, part in parts.items():
         table = tables.Table(**measures[name]["columns"])
         whole = pd.concat(part, ignore_index=True)
-        named = name_images(whole, table.columns, rows, values["first_image"])
+        named = name_measured_images(whole, table.columns, rows, values["first_image"])
         written[name] = table.to_bytes(named, origin)
     tables.write_parts(written, outputs["parts"])
 
 
 MEASURE_PASS = Job(
-    run=measure_pass,
-    values=_values_of_pass,
+    run=measure_pass_job,
+    values=_values_of_pass_job,
     takes=Takes(torch=True, work=_passes_of_shard, seconds=_seconds_of_pass),
     batches="analysis.batch_size",
 )
 
 
 def measure_of_parts(measure: Measure) -> Measure:
-    """Return the measure that makes the parts of a table: itself, unless it names another."""
+    """Return the measure that makes a measure's parts: itself, unless `parts_of` names another."""
     return registry.declared(measure.parts_of) if measure.parts_of else measure
 
 
-def _values_of_merge(study: Study, names: Names) -> Values:
+def _values_of_merge_job(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     measure = measures.declared(names["measure"])
     measured, models = measure_of_parts(measure), by_prefix(names["model"])
@@ -215,7 +218,7 @@ def _values_of_merge(study: Study, names: Names) -> Values:
     # If latents are kept, this job measures them before it merges. In a notebook, the second model
     # of a pair may be of another study, which has measured its parts already.
     shards = {
-        prefix: _values_of_measure(study, {"measure": measured.name, "model": model})
+        prefix: _values_of_measure_job(study, {"measure": measured.name, "model": model})
         for prefix, model in models.items()
         if measured.needs == "latents" and model in study.models
     }
@@ -235,21 +238,21 @@ def _values_of_merge(study: Study, names: Names) -> Values:
 
 def _takes_of_merge(study: Study, names: Names) -> Takes:
     measured = measure_of_parts(registry.of(study).declared(names["measure"]))
-    # With `keep_latents: auto`, it depends on their size whether latents are kept: count no time.
+    # With `keep_latents: auto`, only latents that are small enough are kept: count no time.
     kept = study.analysis.keep_latents is True and measured.needs == "latents"
     return Takes(seconds=partial(_seconds_to_measure, [measured])) if kept else Takes()
 
 
-def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Merge the measured parts of a model, or of a pair of models, to a table."""
+def merge_parts_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Merge the measured parts of a model, or of a pair of models, into a table."""
     import pandas as pd
 
     origin = dict[str, str]()
 
     def read_parts_of(prefix: str, model: str) -> Iterator[pd.DataFrame]:
-        for path, table, facts in _read_or_measure_parts(inputs, values, resources, prefix):
+        for path, table, facts in _parts_for_merge_job(inputs, values, resources, prefix):
             tables.check_file_model(path, facts.get(tables.OF), model)
-            # Keep the facts of all parts: parts of several snapshots have different keys.
+            # Keep the metadata of all parts: parts of several snapshots have different keys.
             origin.update({f"{prefix}{key}": value for key, value in facts.items()})
             yield table
 
@@ -262,7 +265,7 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
         measured.append(Parts(model, read_parts_of(prefix, model), cut_points))
     if values["merge"]:
         merge = resolve_name(values["merge"])
-        table = call(merge, *measured, values=values["settings"])
+        table = call_typed(merge, *measured, values=values["settings"])
     else:
         (parts,) = measured
         table = pd.concat(parts.tables, ignore_index=True)
@@ -271,10 +274,10 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
     tables.Table(**values["columns"]).write(table, outputs["table"], origin)
 
 
-def _read_or_measure_parts(
+def _parts_for_merge_job(
     inputs: Files, values: Values, resources: Resources, prefix: str
 ) -> "Iterator[tuple[str, pd.DataFrame, dict[str, str]]]":
-    """Yield the path, table and metadata of each part; measure the parts of latents first."""
+    """Yield the path, table and metadata of each part; measure latents here, if any are given."""
     from tempfile import TemporaryDirectory
 
     columns, name = tables.Table(**values["part_columns"]), values["measured"]
@@ -284,10 +287,13 @@ def _read_or_measure_parts(
         part = f"{folder}/part.parquet"
         for number, path in enumerate(inputs.get(f"{prefix}latents", ())):
             shard = values["shards"][prefix] | {"first_image": number * values["shard_size"]}
-            measure({"latents": path}, {"part": part}, shard, resources)
+            measure_job({"latents": path}, {"part": part}, shard, resources)
             yield path, *tables.read_part(columns, part, name)
 
 
 MERGE = Job(
-    run=merge_parts, values=_values_of_merge, takes=_takes_of_merge, batches=_batches_of_measure
+    run=merge_parts_job,
+    values=_values_of_merge_job,
+    takes=_takes_of_merge,
+    batches=_batches_of_measure,
 )

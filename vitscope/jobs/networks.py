@@ -26,15 +26,17 @@ def checkpoint_entry(study: Study, names: Names) -> Values:
     return study.models[names["model"]].checkpoint
 
 
-def _address_of_checkpoint(study: Study, names: Names) -> Values:
+def _address_for_checkpoint_job(study: Study, names: Names) -> Values:
     # This imports yaml, which other jobs with a network do not need.
     from vitscope.networks.checkpoints import weight_sources
 
-    # Return only what identifies the download, so that users of a shared cache share it.
+    # Return only what identifies the download, so that users of a shared cache share the file.
     return {"checkpoint": weight_sources.file_values(checkpoint_entry(study, names))}
 
 
-def fetch_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def fetch_checkpoint_job(
+    inputs: Files, outputs: Files, values: Values, resources: Resources
+) -> None:
     """Download the checkpoint and record its hash in the study's lock file."""
     from vitscope.networks.checkpoints.weight_sources import download_checkpoint
 
@@ -42,19 +44,21 @@ def fetch_checkpoint(inputs: Files, outputs: Files, values: Values, resources: R
     download_checkpoint(values["checkpoint"], file, lock, label=resources.label, say=resources.say)
 
 
-FETCH_CHECKPOINT = Job(run=fetch_checkpoint, values=_address_of_checkpoint)
+FETCH_CHECKPOINT = Job(run=fetch_checkpoint_job, values=_address_for_checkpoint_job)
 
 
-def convert_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def convert_checkpoint_job(
+    inputs: Files, outputs: Files, values: Values, resources: Resources
+) -> None:
     """Write the block table of a network, its converted weights, or both."""
     if "blocks" in outputs:
-        blocks = find_blocks(values, inputs.get("network"))
+        blocks = find_blocks_for_job(values, inputs.get("network"))
         BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())
     if "checkpoint" in outputs:
-        _convert_weights(inputs, Path(outputs["checkpoint"]), values, resources)
+        _convert_weights_in_job(inputs, Path(outputs["checkpoint"]), values, resources)
 
 
-def find_blocks(values: Values, network: "nn.Module | None" = None) -> "Blocks":
+def find_blocks_for_job(values: Values, network: "nn.Module | None" = None) -> "Blocks":
     """List the cut points of a network; build it without weights if it is not given."""
     from vitscope.networks.building.networks import empty_network
     from vitscope.networks.finding.blocks import list_blocks
@@ -64,7 +68,9 @@ def find_blocks(values: Values, network: "nn.Module | None" = None) -> "Blocks":
     return list_blocks(values["model"], built, settings, **values["read_at"])
 
 
-def _convert_weights(inputs: Files, target: Path, values: Values, resources: Resources) -> None:
+def _convert_weights_in_job(
+    inputs: Files, target: Path, values: Values, resources: Resources
+) -> None:
     from vitscope.networks.checkpoints import weight_sources
     from vitscope.networks.checkpoints.conversion import convert, convert_made
 
@@ -86,7 +92,7 @@ def values_of_blocks(study: Study, names: Names) -> Values:
 
 
 CONVERT_CHECKPOINT = Job(
-    run=convert_checkpoint,
+    run=convert_checkpoint_job,
     values=lambda study, names: {
         **values_of_blocks(study, names),
         "checkpoint": checkpoint_entry(study, names),

@@ -34,10 +34,10 @@ def open_network(
     counted: Callable[[int], object] | None = None,
     proved_on: "torch.device | None" = None,
 ) -> "nn.Module":
-    """Return the network with the weights of a converted checkpoint, or the given network.
+    """Build a network with the weights of a converted checkpoint; return a given network as it is.
 
-    `counted` is called with the number of images of each batch. If `proved_on` is a device, a
-    network is refused whose results differ between two passes on it.
+    `counted` is called with the number of images of each batch. If `proved_on` is a device, refuse
+    a network whose results differ between two passes on this device.
     """
     if not isinstance(checkpoint, str):
         in_memory: nn.Module = checkpoint
@@ -54,8 +54,8 @@ def open_network(
     return opened
 
 
-def origin_of(checkpoint: Any) -> dict[str, str]:
-    """Return the digest of a checkpoint's file and its model; {} if it is in memory."""
+def origin_of_opened_checkpoint(checkpoint: Any) -> dict[str, str]:
+    """Return the digest and the model of a checkpoint file; {} if the network is in memory."""
     if not isinstance(checkpoint, str):
         return {}
     origin = TensorFile(checkpoint).metadata
@@ -67,8 +67,8 @@ def open_images(images: Any) -> Split:
     return images if isinstance(images, Split) else open_split_file(images)
 
 
-def open_device(device: Any) -> "torch.device":
-    """Return the device that a study names, or `device` itself if it is one."""
+def open_job_device(device: Any) -> "torch.device":
+    """Return the device that a study's setting names; a torch device is returned as it is."""
     from vitscope.networks.running.device import pick_device
 
     found: torch.device = pick_device(device) if isinstance(device, str) else device
@@ -79,8 +79,9 @@ def open_device(device: Any) -> "torch.device":
 class Opened:
     """The input of a measure, and what is written with its table.
 
-    `given` is the input, and `origin` the metadata of the table. `named` has values for columns
-    that name what a row is about. `rows` are the rows of the split that measured maps are from.
+    `given` is the input, and `origin` the metadata of the table. `named` has the values of columns
+    that name what all rows are about. `rows` lists the rows of the split whose feature maps are
+    measured, if any.
     """
 
     given: Any
@@ -133,7 +134,7 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
         corrupted=[*map(CorruptedImages, corrupted)],
         alike=Augmented(alike) if alike else None,
     )
-    origin = {"data_sha256": images.digest, **origin_of(inputs["checkpoint"])}
+    origin = {"data_sha256": images.digest, **origin_of_opened_checkpoint(inputs["checkpoint"])}
     origin |= warning_metadata(read_warnings(filter(None, [predictions, blocks])))
     if found.alike:
         origin["training_sha256"] = found.alike.metadata["data_sha256"]
@@ -150,7 +151,7 @@ def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
     found = given.OnLoss(network, images, device, points, resources.say_of_it, drawn_from)
     snapshot = values["snapshot"]
     what = "checkpoint" if snapshot == END else f"snapshot {snapshot}"
-    of_network = origin_of(inputs["checkpoint"])
+    of_network = origin_of_opened_checkpoint(inputs["checkpoint"])
     origin = {key.replace("checkpoint", what): fact for key, fact in of_network.items()}
     named = {key: values[key] for key in ("model", "snapshot")}
     return Opened(found, {"data_sha256": images.metadata["data_sha256"], **origin}, named)
@@ -159,11 +160,11 @@ def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
 def open_network_alone(inputs: Files, values: Values, resources: Resources) -> Opened:
     network = open_network(inputs["checkpoint"], values["network"])
     found = given.OnNetwork(values["model"], network, values["network"])
-    return Opened(found, origin_of(inputs["checkpoint"]))
+    return Opened(found, origin_of_opened_checkpoint(inputs["checkpoint"]))
 
 
 def open_weights(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open the history of a model's training, or its snapshots in order if it has none."""
+    """Open the history of a model's training or, if there is none, the snapshots in order."""
     if history := inputs.get("history"):
         found = given.OnWeights(values["model"], history=HISTORY.read(history))
         return Opened(found, {"history_sha256": sha256_of(history)})
@@ -177,8 +178,9 @@ def open_running(
 ) -> "tuple[nn.Module, torch.device]":
     """Open a network and its device.
 
-    If `first`, check that two passes give the same results; if `counted`, count its images.
+    If `first`, check that two passes give the same results; if `counted`, count the images that
+    pass through the network.
     """
-    device = open_device(values["device"])
+    device = open_job_device(values["device"])
     count, proved_on = resources.count if counted else None, device if first else None
     return open_network(inputs["checkpoint"], values["network"], count, proved_on), device

@@ -1,4 +1,4 @@
-"""The job of predictions: classify the images of a split by a model."""
+"""The job of predictions: classify the images of a split with a model."""
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import warning_metadata
@@ -9,7 +9,7 @@ from vitscope.measures.measure import Work, work_for_images
 from vitscope.networks.running.prediction_table import PREDICTIONS
 
 
-def _images_to_classify(study: Study, split: str) -> Values:
+def _images_of_predictions_job(study: Study, split: str) -> Values:
     wanted = {
         measure.predicted(study)
         for measure in map(registry.declared, registry.names())
@@ -20,12 +20,12 @@ def _images_to_classify(study: Study, split: str) -> Values:
     return {"wanted": wanted.pop(), "seed": study.analysis.seed}
 
 
-def _values_of_predictions(study: Study, names: Names) -> Values:
+def _values_of_predictions_job(study: Study, names: Names) -> Values:
     split = names["split"]
     return {
         **with_network(study, names["model"]),
         "model": names["model"],
-        "selection": _images_to_classify(study, split),
+        "selection": _images_of_predictions_job(study, split),
         # On images with conflicting cues, a model may rightly find another class than the label.
         "labels_are_truth": split == study.analysis.split,
         "batch_size": study.analysis.batch_size,
@@ -34,13 +34,15 @@ def _values_of_predictions(study: Study, names: Names) -> Values:
 
 
 def _passes_of_split(asked: Request) -> Work | None:
-    wanted = _images_to_classify(asked.study, asked.names["split"])["wanted"]
+    wanted = _images_of_predictions_job(asked.study, asked.names["split"])["wanted"]
     return work_for_images(1, wanted, asked.images, asked.study.analysis.batch_size)
 
 
-def classify_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def classify_images_job(
+    inputs: Files, outputs: Files, values: Values, resources: Resources
+) -> None:
     from vitscope.data.split import labels_of, rows_to_classify
-    from vitscope.jobs.opening import open_images, open_running, origin_of
+    from vitscope.jobs.opening import open_images, open_running, origin_of_opened_checkpoint
     from vitscope.networks.running.predictions import predict, warn_about_predictions
 
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])
@@ -53,15 +55,19 @@ def classify_images(inputs: Files, outputs: Files, values: Values, resources: Re
     # Do not warn if labels are unknown or not the truth: predictions may rightly differ.
     are_truth = values["labels_are_truth"] and (labels >= 0).all()
     warnings = warn_about_predictions(values["model"], images, predictions) if are_truth else []
-    origin = {"data_sha256": images.digest, **origin_of(checkpoint), **warning_metadata(warnings)}
+    origin = {
+        "data_sha256": images.digest,
+        **origin_of_opened_checkpoint(checkpoint),
+        **warning_metadata(warnings),
+    }
     names = [images.classes[number] for number in predictions["prediction"]]
     found = predictions.assign(image=rows, class_name=names)
     PREDICTIONS.write(found, outputs["predictions"], origin)
 
 
 PREDICT = Job(
-    run=classify_images,
-    values=_values_of_predictions,
+    run=classify_images_job,
+    values=_values_of_predictions_job,
     takes=Takes(torch=True, work=_passes_of_split),
     batches="analysis.batch_size",
 )

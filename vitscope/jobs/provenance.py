@@ -31,7 +31,7 @@ PACKAGES = (
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes settings that several models share in full each time, not as references."""
+    """Writes shared settings in full for each model that has them, not as references."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def splits_shown(study: Study) -> list[tuple[str, str]]:
+def splits_to_report(study: Study) -> list[tuple[str, str]]:
     """Return the data sets and splits that the figures of a study are made from."""
     shown = {
         (study.models[model].data, name)
@@ -29,12 +29,12 @@ def splits_shown(study: Study) -> list[tuple[str, str]]:
 
 
 def tables_in(inputs: Files) -> list[str]:
-    """Return the paths of all tables among inputs, each a path or a list of paths."""
+    """Return the paths of all tables among inputs; an input is a path or a list of paths."""
     listed = ([given] if isinstance(given, str) else given for given in inputs.values())
     return [path for paths in listed for path in paths if path.endswith(".parquet")]
 
 
-def record_run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def record_run_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.jobs.provenance import run_record
 
     name = values["name"]
@@ -46,11 +46,11 @@ def record_run(inputs: Files, outputs: Files, values: Values, resources: Resourc
 
 
 RECORD_RUN = Job(
-    run=record_run, values=lambda study, names: {"name": study.name, "study": study.settings}
+    run=record_run_job, values=lambda study, names: {"name": study.name, "study": study.settings}
 )
 
 
-def values_of_introduction(study: Study) -> Values:
+def values_of_report_introduction(study: Study) -> Values:
     shown = sorted({study.models[name].data for name in study.models_of()})
     classes = {name: study.data[name].classes for name in shown}
     data = [f"{name}, {count} classes" if count else name for name, count in classes.items()]
@@ -62,7 +62,9 @@ def values_of_introduction(study: Study) -> Values:
     }
 
 
-def introduce_study(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def introduce_study_in_report(
+    inputs: Files, outputs: Files, values: Values, resources: Resources
+) -> None:
     """Write the introduction; networks with the same cut points share a picture."""
     import pandas as pd
 
@@ -74,14 +76,16 @@ def introduce_study(inputs: Files, outputs: Files, values: Values, resources: Re
         f"Images: {values['data']}." if values["data"] else "",
         count_in_words(CLAIMS.read(inputs["claims"])),
     ]
-    pictures = _draw_networks(_group_by_cut_points(blocks, values["labels"]), inputs["style"])
+    pictures = _draw_networks_for_report(
+        _group_blocks_for_report(blocks, values["labels"]), inputs["style"]
+    )
     write_text(outputs["page"], as_fragment(values["study"], paragraphs, pictures))
 
 
-def _group_by_cut_points(
+def _group_blocks_for_report(
     blocks: "pd.DataFrame", labels: Mapping[str, str]
 ) -> "dict[str, pd.DataFrame]":
-    """Return each different block table, by the joined labels of all networks that have it."""
+    """Return each distinct block table, by the joined labels of all networks that have it."""
     found: dict[str, tuple[list[str], pd.DataFrame]] = {}
     for model, rows in blocks.groupby("model", sort=False):
         points = rows.drop(columns="model").to_json()
@@ -94,7 +98,9 @@ def _group_by_cut_points(
     return shown
 
 
-def _draw_networks(networks: "Mapping[str, pd.DataFrame]", style_file: str) -> dict[str, bytes]:
+def _draw_networks_for_report(
+    networks: "Mapping[str, pd.DataFrame]", style_file: str
+) -> dict[str, bytes]:
     from tempfile import TemporaryDirectory
 
     from vitscope.drawing.figure import literal

@@ -30,7 +30,7 @@ OTHERS = {
 
 @cache
 def tables() -> dict[str, Table]:
-    """Return all tables by name: those of measures, of their parts, and others."""
+    """Return all tables by name: tables of measures, tables of their parts, and `OTHERS`."""
     found: dict[str, Table] = {}
     for measure in registry.names():
         declared = registry.declared(measure)
@@ -59,19 +59,19 @@ def columns_of(study: Study, table: str) -> Values:
     return asdict(BLOCKS) if table == "blocks" else registry.of(study).columns_of(table)
 
 
-def tabulate(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def tabulate_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     table = Table(**values["columns"])
     warnings = warning_metadata(read_warnings(inputs["subjects"]))
     table.write(read_all(table, inputs["subjects"]), outputs["table"], warnings)
 
 
 TABULATE = Job(
-    run=tabulate, values=lambda study, names: {"columns": columns_of(study, names["table"])}
+    run=tabulate_job, values=lambda study, names: {"columns": columns_of(study, names["table"])}
 )
 
 
-def export_table(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def export_table_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     write_csv(without_resamples(read_frame(inputs["table"])), outputs["csv"])
 
 
-EXPORT_TABLE = Job(run=export_table)
+EXPORT_TABLE = Job(run=export_table_job)

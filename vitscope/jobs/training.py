@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitscope.buildup.rule import FAMILY, network_to_try
+from vitscope.buildup.rule import FAMILY, buildup_network_to_try
 from vitscope.errors import VitscopeError, unknown
 from vitscope.files.whole import copy_file, sha256_of, write_text
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vitscope.settings.keys import Recipe
 
 
-# Passes for one image in a step: the backward pass takes as long as two forward passes.
+# The time of a training step for one image, in forward passes: the backward pass takes two.
 PASSES = 3
 # Sharpness-aware minimization goes forward and backward twice.
 PASSES_UPHILL = 6
@@ -29,7 +29,7 @@ PASSES_UPHILL = 6
 COMPILED = ".compiled"
 
 
-def _values_of_training(study: Study, names: Names) -> Values:
+def _values_of_training_job(study: Study, names: Names) -> Values:
     recipe = {"recipe": asdict(_recipe_of(study, names)), "device": study.device}
     if "buildup" in names:
         # The network is known only after the step is decided.
@@ -45,7 +45,7 @@ def _recipe_of(study: Study, names: Names) -> "Recipe":
     return study.recipe(names["model"])
 
 
-def _passes_of_training(request: Request) -> Work | None:
+def _passes_of_training_job(request: Request) -> Work | None:
     recipe = _recipe_of(request.study, request.names)
     uphill = recipe.sam is not None
     views = recipe.epochs * (PASSES_UPHILL if uphill else PASSES)
@@ -54,22 +54,22 @@ def _passes_of_training(request: Request) -> Work | None:
     return work and replace(work, vectors=int(uphill))
 
 
-def train_model(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Train the network; its folder of epochs exists afterwards, empty if none are kept."""
+def train_model_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Train the network; make the folder of epochs, which stays empty if no epochs are kept."""
     # Read this before importing torch, which sets it to a default.
     own_cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    from vitscope.jobs.opening import open_device, open_images
+    from vitscope.jobs.opening import open_images, open_job_device
     from vitscope.networks.building.family import build_family_network
     from vitscope.training.batches import seeded
     from vitscope.training.loop import train
 
-    network = values.get("network") or network_to_try(inputs["tried"], values["where"])[1]
+    network = values.get("network") or buildup_network_to_try(inputs["tried"], values["where"])[1]
     recipe, place = values["recipe"], Path(outputs["end"]).parent
     Path(outputs["epochs"]).mkdir(exist_ok=True)
     with seeded(recipe["seed"]):
         model = build_family_network(network)
     train(
-        model.to(open_device(values["device"])),
+        model.to(open_job_device(values["device"])),
         open_images(inputs["train"]),
         open_images(inputs["test"]),
         recipe,
@@ -79,7 +79,7 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
         std=network["std"],
         made_of={"network": json.dumps(network, sort_keys=True)},
         say=resources.say_of_it,
-        # If the run is killed before it records the outputs, the next one restores them from the
+        # If the run is killed before it records the outputs, the next run restores them from the
         # folder `unfinished`.
         keep_unfinished=True,
         # Put the cache beside the trainings of the study, so that all of them use it.
@@ -88,15 +88,15 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
 
 
 TRAIN_MODEL = Job(
-    run=train_model,
-    values=_values_of_training,
-    # `beside` is for the process that augments, with memory that it shares with the training.
-    takes=Takes(torch=True, work=_passes_of_training, split="train", builds=True, beside=520),
+    run=train_model_job,
+    values=_values_of_training_job,
+    # `beside` is the memory of the process that augments, with what it shares with the training.
+    takes=Takes(torch=True, work=_passes_of_training_job, split="train", builds=True, beside=520),
     batches="training.batch_size",
 )
 
 
-def _values_of_snapshot(study: Study, names: Names) -> Values:
+def _values_of_snapshot_job(study: Study, names: Names) -> Values:
     model, epoch = names["model"], int(names["epoch"])
     kept = epochs_of(asdict(study.recipe(model)))
     if after_epoch(epoch) not in kept:
@@ -106,15 +106,17 @@ def _values_of_snapshot(study: Study, names: Names) -> Values:
     return {"epoch": epoch}
 
 
-def take_snapshot(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def take_snapshot_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     target = Path(outputs["weights"])
     copy_file(Path(inputs["epochs"]) / target.name, target)
 
 
-TAKE_SNAPSHOT = Job(run=take_snapshot, values=_values_of_snapshot)
+TAKE_SNAPSHOT = Job(run=take_snapshot_job, values=_values_of_snapshot_job)
 
 
-def bundle_weights(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def bundle_trained_weights_job(
+    inputs: Files, outputs: Files, values: Values, resources: Resources
+) -> None:
     """Copy trained files to `folder`, and write the digests of all files in its subfolders."""
     folder = Path(values["folder"])
     for source in map(Path, inputs["trained"]):
@@ -130,16 +132,16 @@ def bundle_weights(inputs: Files, outputs: Files, values: Values, resources: Res
     write_text(outputs["done"], "")
 
 
-BUNDLE_WEIGHTS = Job(run=bundle_weights)
+BUNDLE_WEIGHTS = Job(run=bundle_trained_weights_job)
 
 
 # Keys of a recipe that decide which images a model has seen.
 TRAINED_ON = ("images", "seed")
-# Seconds to augment a million pixels by RandAugment, measured at 32x32.
+# Seconds to augment a million pixels with RandAugment, measured at 32x32.
 SECONDS_TO_AUGMENT = 0.11
 
 
-def augmentation(study: Study, model: str) -> Values:
+def augmentation_recipe_of_job(study: Study, model: str) -> Values:
     from vitscope.settings.keys import NOT_AUGMENTED
 
     # A model that was not trained here has seen all images.
@@ -154,7 +156,7 @@ def augmentation(study: Study, model: str) -> Values:
 
 
 def _shared_augmentation(study: Study, model: str) -> Values:
-    own = augmentation(study, model)
+    own = augmentation_recipe_of_job(study, model)
     shared = asdict(study.training) if study.training and study.loss is None else own
     return {key: own[key] if key in TRAINED_ON else shared[key] for key in own}
 
@@ -166,9 +168,9 @@ def _count_images_to_augment(study: Study, names: Names) -> int:
     return max(int(measure.read_settings(study).images) for measure in readers)
 
 
-def _values_of_augmented(study: Study, names: Names) -> Values:
+def _values_of_augmentation_job(study: Study, names: Names) -> Values:
     network = study.network(names["model"])
-    recipe_of = _shared_augmentation if "alike" in names else augmentation
+    recipe_of = _shared_augmentation if "alike" in names else augmentation_recipe_of_job
     images, seed = _count_images_to_augment(study, names), study.analysis.augmented.seed
     return {
         "mean": network["mean"],
@@ -178,13 +180,13 @@ def _values_of_augmented(study: Study, names: Names) -> Values:
     }
 
 
-def first_with_same_images(study: Study, names: Names) -> str:
-    """Return the first trainable model that draws the same images; all such models share a file."""
-    data, drawn = study.models[names["model"]].data, _values_of_augmented(study, names)
+def first_of_shared_augmentation_job(study: Study, names: Names) -> str:
+    """Return the first trainable model whose augmented images are the same: they share a file."""
+    data, drawn = study.models[names["model"]].data, _values_of_augmentation_job(study, names)
     for name in study.models:
         if study.models[name].data == data:
             with suppress(VitscopeError):
-                if _values_of_augmented(study, {**names, "model": name}) == drawn:
+                if _values_of_augmentation_job(study, {**names, "model": name}) == drawn:
                     return name
     raise AssertionError("a model shares at least its own images")
 
@@ -194,7 +196,9 @@ def _seconds_to_augment(request: Request) -> float:
     return _count_images_to_augment(request.study, request.names) * megapixels * SECONDS_TO_AUGMENT
 
 
-def write_augmented(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def augment_training_images_job(
+    inputs: Files, outputs: Files, values: Values, resources: Resources
+) -> None:
     from vitscope.jobs.opening import open_images
     from vitscope.training.batches import write_augmented_batches
 
@@ -203,8 +207,8 @@ def write_augmented(inputs: Files, outputs: Files, values: Values, resources: Re
 
 
 AUGMENT_IMAGES = Job(
-    run=write_augmented,
-    values=_values_of_augmented,
+    run=augment_training_images_job,
+    values=_values_of_augmentation_job,
     takes=Takes(torch=True, seconds=_seconds_to_augment),
     batches="training.batch_size",
 )

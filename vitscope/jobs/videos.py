@@ -14,14 +14,14 @@ from vitscope.measures.tokens.measure import FRAMES_TOGETHER
 from vitscope.settings.section import result_settings
 from vitscope.web import redact
 
-# The number of frames that is assumed where it is unknown: a minute or two of video.
+# The number of frames to assume if it is unknown: a minute or two of video.
 UNCOUNTED_FRAMES = 2000
 # Seconds to draw and write 13 panels of 224x224, besides the pass.
 SECONDS_PER_FRAME = 0.2
 
 
 def source_path(study: Study, name: str) -> Path | None:
-    """Return the path of a video's frames, if they are on this machine."""
+    """Return the path of a video's frames if they are on this machine, else None."""
     source = study.videos[name].source
     return Path(source["path"]).expanduser() if "path" in source else None
 
@@ -33,7 +33,7 @@ def _facts_of_video(study: Study, name: str) -> dict[str, str]:
     return made_from | describing.describe_weights(study.models[entry.model])
 
 
-def _values_of_video(study: Study, names: Names) -> Values:
+def _values_of_video_job(study: Study, names: Names) -> Values:
     name = names["video"]
     entry, path = study.videos[name], source_path(study, name)
     settings, data = asdict(entry), study.dataset_of(entry.model)
@@ -57,7 +57,7 @@ def _values_of_video(study: Study, names: Names) -> Values:
     }
 
 
-def _passes_of_video(request: Request) -> Work:
+def _passes_of_video_job(request: Request) -> Work:
     video = request.study.videos[request.names["video"]]
     frames = video.frames or UNCOUNTED_FRAMES
     if "generated" in video.source:
@@ -69,14 +69,14 @@ def _passes_of_video(request: Request) -> Work:
     return Work(frames + ahead, 1, most=True)
 
 
-def draw_video(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def draw_video_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.files.whole import sha256_of
-    from vitscope.jobs.opening import open_device, open_network, origin_of
+    from vitscope.jobs.opening import open_job_device, open_network, origin_of_opened_checkpoint
     from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
     from vitscope.video.frames import open_study_video
     from vitscope.video.showing import show
     from vitscope.video.views import Subject
-    from vitscope.web.lockfile import confirm
+    from vitscope.web.lockfile import confirm_by_lock
 
     settings = values["settings"]
     subject = Subject(
@@ -87,13 +87,13 @@ def draw_video(inputs: Files, outputs: Files, values: Values, resources: Resourc
         blocks=BLOCKS.read(inputs["blocks"]),
         settings=values["network"],
         taking=values["taking"],
-        device=open_device(values["device"]),
+        device=open_job_device(values["device"]),
     )
-    digest = origin_of(inputs["checkpoint"]).get("checkpoint_sha256")
+    digest = origin_of_opened_checkpoint(inputs["checkpoint"]).get("checkpoint_sha256")
     facts = values["facts"] | ({f"Checkpoint SHA-256 of {subject.label}": digest} if digest else {})
     path = Path(inputs["source"]) if inputs["source"] else None
     if path and "url" in settings["source"]:
-        confirm(settings["source"], path, Path(resources.lock), label=values["where"])
+        confirm_by_lock(settings["source"], path, Path(resources.lock), label=values["where"])
     if path and path.is_file():
         facts["Frames SHA-256"] = sha256_of(path)
     opened = partial(open_study_video, path, settings["frames_per_second"])
@@ -103,11 +103,11 @@ def draw_video(inputs: Files, outputs: Files, values: Values, resources: Resourc
 
 
 DRAW_VIDEO = Job(
-    run=draw_video,
-    values=_values_of_video,
+    run=draw_video_job,
+    values=_values_of_video_job,
     takes=Takes(
         torch=True,
-        work=_passes_of_video,
-        seconds=lambda request: SECONDS_PER_FRAME * _passes_of_video(request).passes,
+        work=_passes_of_video_job,
+        seconds=lambda request: SECONDS_PER_FRAME * _passes_of_video_job(request).passes,
     ),
 )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vitscope.measures.measure import Work
 
 
-# Megabytes for three processes of Snakemake that run on a node, beside the script.
+# Megabytes for three processes of Snakemake that run on a node, besides the script.
 ON_A_NODE = 600
 # Megabytes for the script itself, without torch or with it.
 WITHOUT_TORCH = 300
@@ -35,7 +35,7 @@ COPIES_OF_WEIGHTS = 4
 # Bytes of memory for each byte of a network's `peak`: more than one, since allocators keep freed
 # memory; docs/cluster.md has the measurements.
 PEAKS_OF_PASS = 2.0
-# Bytes of memory, beside the peak, for each byte of a network's `activations`, by what is computed.
+# Bytes of memory, besides the peak, for each byte of a network's `activations`, by computation.
 SHARE_KEPT = {
     "pass": 0.0,
     "units": 0.1,  # Lesions use some results again.
@@ -55,7 +55,7 @@ START_WITH_TORCH = 2.5
 START = 0.5
 
 
-def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
+def network_cost_of_blocks(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
     """Return the cost of a network, from its block table and the table's metadata."""
     from vitscope.networks.finding.cut_points import head_costs
 
@@ -72,25 +72,25 @@ def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
 
 
 @cache
-def _read_network(blocks: str, written: int) -> Network:
-    """Read the cost of a network from a block table, cached until the time `written` changes."""
+def _read_network_cost(blocks: str, written: int) -> Network:
+    """Read the cost of a network from a block table; cache it until the time `written` changes."""
     from vitscope.files.tables import read_metadata
     from vitscope.networks.finding.cut_points import BLOCKS
 
-    return network_of(BLOCKS.read(blocks), read_metadata(blocks))
+    return network_cost_of_blocks(BLOCKS.read(blocks), read_metadata(blocks))
 
 
 _counted: dict[str, Network] = {}
 
 
-def _count_from_settings(name: str, settings: str) -> Network:
+def _count_cost_from_settings(name: str, settings: str) -> Network:
     from vitscope.networks.building.networks import empty_network
     from vitscope.networks.finding.blocks import list_blocks
 
     entry = json.loads(settings)
     network = entry["network"]
     blocks = list_blocks(name, empty_network(network), network, **entry["read_at"])
-    return network_of(blocks.table, blocks.metadata())
+    return network_cost_of_blocks(blocks.table, blocks.metadata())
 
 
 def count_network(study: Study, model: str) -> Network:
@@ -100,7 +100,7 @@ def count_network(study: Study, model: str) -> Network:
     """
     settings = _network_settings_as_json(study, model)
     if settings not in _counted:
-        _counted[settings] = _count_from_settings(model, settings)
+        _counted[settings] = _count_cost_from_settings(model, settings)
     return _counted[settings]
 
 
@@ -120,7 +120,7 @@ def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Reques
     takes, known = job.takes_of(request), dict[str, Any]()
     if "blocks" in inputs:
         path = str(inputs["blocks"])
-        known["network"] = _read_network(path, Path(path).stat().st_mtime_ns)
+        known["network"] = _read_network_cost(path, Path(path).stat().st_mtime_ns)
     if takes.builds:
         # An untrained network has no block table yet, and some networks have no cut points.
         with suppress(VitscopeError):
@@ -142,7 +142,7 @@ def work(job: Job, request: Request) -> "Work | None":
 
 
 def seconds(job: Job, request: Request, per_pass: float | None = None) -> float | None:
-    """Return the seconds of a job and its start, None if unknown; `per_pass` is for one image."""
+    """Return the seconds of a job with its start, None if unknown; `per_pass` is for one image."""
     takes, doing, network = job.takes_of(request), work(job, request), request.network
     own = takes.seconds(request) if takes.seconds else 0
     if takes.work is None:
@@ -189,7 +189,7 @@ def keeps_latents(study: Study, most_gb: float, counted: Path) -> bool:
     return False
 
 
-def say_what_is_kept(study: Study, most_gb: float, counted: Path) -> str:
+def say_what_latents_cost(study: Study, most_gb: float, counted: Path) -> str:
     """Return a sentence that tells the size of a study's latents, and whether they are kept."""
     whole = sum(latents_bytes(study, counted)) / 1e9
     if keeps_latents(study, most_gb, counted):

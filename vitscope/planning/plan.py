@@ -1,4 +1,4 @@
-"""What a study will cost before it runs: forward passes, bytes and seconds of every job."""
+"""The expected cost of a study: forward passes, bytes and seconds of every job."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ class Planned:
     record: Path
 
 
-def _request_with_images(job: Job, study: Study, names: Names) -> Request:
+def _request_of_planned_job(job: Job, study: Study, names: Names) -> Request:
     request = costs.request_of(study, names)
     # A pair of models has no images of its own.
     if "dataset" not in names and request.names.get("model") not in study.models:
@@ -76,7 +76,7 @@ def time_by_rate(rate: float, study: Study, model: str) -> float:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of jobs, None where unknown; jobs on the login node ask for 0 MB and minutes."""
+    """The cost of jobs, None if unknown; jobs on the login node ask for 0 MB and 0 minutes."""
 
     job: str
     passes: int | None
@@ -88,25 +88,26 @@ class Cost:
     minutes: int = 0
 
 
-def costs_of(
+def costs_of_planned_jobs(
     study: Study,
     jobs: Iterable[Planned],
     earlier: Callable[[Planned], float | None],
     rate: Callable[[Study, str], float],
 ) -> list[Cost]:
-    """Return the cost of each job, by its seconds in `earlier` runs, or by its network's `rate`.
+    """Return the cost of each job.
 
-    `rate` returns the seconds that one image takes in a model.
+    `earlier` returns the seconds of a job in an earlier run, or None. If it is None, the seconds
+    follow from `rate`, which returns the seconds that one image takes in a model.
     """
     rate_of = cache(partial(rate, study))
-    return [_cost_of_job(study, planned, earlier(planned), rate_of) for planned in jobs]
+    return [_cost_of_planned_job(study, planned, earlier(planned), rate_of) for planned in jobs]
 
 
-def _cost_of_job(
+def _cost_of_planned_job(
     study: Study, planned: Planned, known: float | None, rate: Callable[[str], float]
 ) -> Cost:
     job = find_job(planned.job)
-    request = _request_with_images(job, study, planned.names)
+    request = _request_of_planned_job(job, study, planned.names)
     takes, model = job.takes_of(request), request.names.get("model")
     # The size of latents depends on the network, too.
     if model in study.models and (takes.work or takes.seconds or takes.writes):
@@ -133,16 +134,16 @@ def _cost_of_job(
     )
 
 
-def by_kind(costs: Iterable[Cost]) -> list[Cost]:
-    """Sum the costs of the jobs of each kind, in order of time, the longest first."""
+def planned_costs_by_kind(costs: Iterable[Cost]) -> list[Cost]:
+    """Sum the costs of jobs by kind; sort the kinds by time, the longest first."""
     kinds: dict[str, list[Cost]] = {}
     for cost in costs:
         kinds.setdefault(cost.job, []).append(cost)
-    sums = [_sum_of_costs(kind, of_kind) for kind, of_kind in kinds.items()]
+    sums = [_sum_of_planned_costs(kind, of_kind) for kind, of_kind in kinds.items()]
     return sorted(sums, key=lambda row: -(row.seconds or 0))
 
 
-def _sum_of_costs(kind: str, costs: list[Cost]) -> Cost:
+def _sum_of_planned_costs(kind: str, costs: list[Cost]) -> Cost:
     return Cost(
         kind,
         sum(cost.passes or 0 for cost in costs),
@@ -155,7 +156,7 @@ def _sum_of_costs(kind: str, costs: list[Cost]) -> Cost:
     )
 
 
-def say_what_is_missing(study: Study, jobs: Iterable[Planned]) -> Iterator[str]:
+def say_what_planned_jobs_lack(study: Study, jobs: Iterable[Planned]) -> Iterator[str]:
     """Yield a sentence for each split whose images do not exist yet."""
     for names in (each.names for each in jobs if each.job == "build_split"):
         source, split = study.data[names["dataset"]].source, names["split"]
@@ -166,13 +167,15 @@ def say_what_is_missing(study: Study, jobs: Iterable[Planned]) -> Iterator[str]:
 
 def as_text(study: Study, kinds: list[Cost], remarks: Iterable[str]) -> str:
     """Return the plan as a table for a terminal, followed by sums and remarks."""
-    total = replace(_sum_of_costs("all", kinds), source="one after another, on one core each")
+    total = replace(
+        _sum_of_planned_costs("all", kinds), source="one after another, on one core each"
+    )
     lines = [
         f"Plan of {study.name}: {study.title}",
         f"{'job':<35}{'jobs':>7}{'passes':>14}{'GB':>11}{'hours':>10}{'MB':>9}{'minutes':>8}"
         f"  hours from",
-        *map(_format_cost, kinds),
-        _format_cost(total),
+        *map(_format_planned_cost, kinds),
+        _format_planned_cost(total),
         "MB and minutes are the most that a job asks a cluster for.",
         *remarks,
     ]
@@ -183,7 +186,7 @@ def as_text(study: Study, kinds: list[Cost], remarks: Iterable[str]) -> str:
     return "\n".join(lines)
 
 
-def _format_cost(row: Cost) -> str:
+def _format_planned_cost(row: Cost) -> str:
     return (
         f"{row.job:<35}{row.jobs:>7,}{row.passes:>14,}{(row.bytes or 0) / 1e9:>11.3f}"
         f"{(row.seconds or 0) / 3600:>10.3f}{row.megabytes or '':>9}{row.minutes or '':>8}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vitscope.errors import VitscopeError, check_known, listed, nearest, quoted, unknown
 from vitscope.files.pairs import by_prefix
-from vitscope.jobs.measures import measure_of_parts, measures_of_pass
+from vitscope.jobs.measures import measure_of_parts, measures_in_pass_job
 from vitscope.measures import registry
 from vitscope.settings.keys import Config
 from vitscope.settings.section import schema_of
@@ -39,7 +39,7 @@ def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -
             f"that."
         )
     path = Path(relpath(target) if Path(target).is_absolute() else normpath(target))
-    for name, refuse in (("figures", _check_figure_path), ("results", _check_result_path)):
+    for name, refuse in (("figures", _check_figure_target), ("results", _check_result_target)):
         folder = normpath(folders[name])
         if path.is_relative_to(folder) and path != Path(folder):
             refuse(target, path.relative_to(folder).parts, studies)
@@ -56,7 +56,7 @@ def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -
 
 
 def _all_figures(studies: StudyFiles) -> Iterable[str]:
-    """Yield a file of each figure and video of all studies; of the default, without folder too."""
+    """Yield a file of each figure and video; files of the default study also without its folder."""
     for name in (studies.default, *studies):
         with suppress(VitscopeError):
             study = studies[name]
@@ -66,7 +66,7 @@ def _all_figures(studies: StudyFiles) -> Iterable[str]:
             yield from (f"{name}/{file}" for file in (*files, ALL))
 
 
-def _find_study(target: str, name: str, studies: StudyFiles) -> Study:
+def _find_study_of_target(target: str, name: str, studies: StudyFiles) -> Study:
     if name not in studies:
         raise VitscopeError(
             f"{target}: found the study {quoted(name)}, allowed: {listed(studies)}."
@@ -76,28 +76,28 @@ def _find_study(target: str, name: str, studies: StudyFiles) -> Study:
     return studies[name]
 
 
-def _check_figure_path(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
+def _check_figure_target(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
     """Refuse a path below the folder of figures that names no figure, video or page of a study."""
     if len(parts) == 1 and parts[0] in studies:
-        study = _find_study(target, parts[0], studies)
+        study = _find_study_of_target(target, parts[0], studies)
         raise VitscopeError(
             f"{target} is a folder: add the name of a figure of {study.path}, as in "
             f"{target.rstrip('/')}/{next(iter(study.figures))}.pdf, or {ALL} for all of them."
         )
-    study = _find_study(target, studies.default if len(parts) == 1 else parts[0], studies)
+    study = _find_study_of_target(target, studies.default if len(parts) == 1 else parts[0], studies)
     file = Path(parts[-1])
     found = file.suffix.removeprefix(".")
     if file.name == ALL or file.stem in PAGES_OF_STUDY:
         return
     if prefix := next((each for each in _OF_MODEL if file.stem.startswith(each)), None):
-        check_names(study, {"model": file.stem.removeprefix(prefix)})
+        check_target_names(study, {"model": file.stem.removeprefix(prefix)})
         formats: tuple[str, ...] = FORMATS
     elif file.stem in study.videos:
         formats = VIDEO_FORMATS
     elif file.stem in study.buildups:
         formats = (*FORMATS, POINTS, *VIDEO_FORMATS)
     else:
-        check_names(study, {"video" if found in VIDEO_FORMATS else "figure": file.stem})
+        check_target_names(study, {"video" if found in VIDEO_FORMATS else "figure": file.stem})
         formats = (*FORMATS, POINTS)
     if found not in formats:
         raise VitscopeError(
@@ -105,21 +105,21 @@ def _check_figure_path(target: str, parts: tuple[str, ...], studies: StudyFiles)
         )
 
 
-def _check_result_path(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
+def _check_result_target(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
     """Refuse a path below the folder of results that names an unknown study or table."""
-    study = _find_study(target, parts[0], studies)
+    study = _find_study_of_target(target, parts[0], studies)
     if parts[1:2] == ("tables",) and len(parts) == 3:
         # Tables are kept as parquet, and exported as CSV for other programs.
         tables = [
             f"{name}.{suffix}" for suffix in ("parquet", "csv") for name in exported_tables(study)
         ]
         if parts[2] not in (*tables, *_PAGES):
-            check_names(study, {"table": Path(parts[2]).stem})
+            check_target_names(study, {"table": Path(parts[2]).stem})
             raise unknown(study.path, "tables", parts[2], [*tables, *_PAGES])
 
 
-def check_names(study: Study, names: Mapping[str, str]) -> None:
-    """Refuse names in a path that its study lacks: rules allow the names of all studies."""
+def check_target_names(study: Study, names: Mapping[str, str]) -> None:
+    """Refuse names in a path that the path's study lacks: rules allow the names of all studies."""
     shown = [*study.figures, *study.buildups, *study.videos]
     known: dict[str, tuple[str, Collection[str]]] = {
         "figure": ("figures, buildups and videos", shown),
@@ -133,9 +133,9 @@ def check_names(study: Study, names: Mapping[str, str]) -> None:
         if wildcard in names:
             check_known(study.path, section, names[wildcard], allowed)
     if "table" in names:
-        check_table(study, names["table"])
+        check_target_table(study, names["table"])
     if "measure" in names and "model" in names:
-        _check_model_is_shown(study, names["measure"], names["model"])
+        _check_target_model_is_shown(study, names["measure"], names["model"])
     if "snapshot" in names and "model" in names:
         moments = study.models[names["model"]].moments()
         at = f"models.{names['model']}.snapshots"
@@ -146,21 +146,21 @@ def check_names(study: Study, names: Mapping[str, str]) -> None:
         check_known(study.path, f"data.{data}.splits", names["split"], splits)
 
 
-def _check_model_is_shown(study: Study, name: str, model: str) -> None:
+def _check_target_model_is_shown(study: Study, name: str, model: str) -> None:
     """Refuse a model that no figure of a measure shows, if figures decide what is measured."""
     measured = measure_of_parts(registry.of(study).declared(name))
     of_loss = measured.need.of_training and not measured.snapshots(study, model)
     of_maps = measured.needs == "latents" and any(
-        measured.name not in [measure.name for measure in measures_of_pass(study, each)]
+        measured.name not in [measure.name for measure in measures_in_pass_job(study, each)]
         for each in by_prefix(model).values()
     )
     if of_loss or of_maps:
-        check_table(study, name)
+        check_target_table(study, name)
         shown = study.models_of(name)
         raise unknown(study.path, f"models of figures of {name}", model, shown)
 
 
-def check_table(study: Study, table: str) -> None:
+def check_target_table(study: Study, table: str) -> None:
     """Refuse a table that no figure of the study needs, since only figures name its models."""
     known = registry.of(study).kinds()
     kinds = [f"'{name}'" for name, kind in known.items() if table in kind.tables]

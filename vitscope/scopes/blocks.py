@@ -16,7 +16,7 @@ from vitscope.networks.finding.cut_points import Side
 from vitscope.networks.finding.cuts import Points
 from vitscope.networks.finding.layout import Layout
 from vitscope.networks.finding.replay import Replay
-from vitscope.scopes.lending import choose_device, device_of, lend
+from vitscope.scopes.lending import choose_device_for_lending, device_of, lend
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def blocks(
 
     `images` are a batch as the network takes it, a tensor or an array of two images or more;
     `points` are the modules to read, in place of the cut points that are found; `norms` says
-    whether cut points lie "after" the norms of sums of stream and branch, or "before" them.
+    whether cut points lie "after" or "before" the normalization of sums of stream and branch.
     Starting with `x = images`,
 
         for block in vitscope.blocks(network, images):
@@ -72,7 +72,7 @@ def blocks(
     during this call only. Blocks use the weights of the network, without copying them.
     """
     model = unwrap_compiled(model)
-    choose_device(model, None)
+    choose_device_for_lending(model, None)
     images = _check_batch(images).to(device_of(model), own_type(model))
     size = tuple(images.shape[-2:])
     network = {"mean": [0.0] * images.shape[1], "image_size": size, "classes": None}

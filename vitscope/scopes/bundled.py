@@ -43,7 +43,7 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
         )
     network = study.network(name)
     weights = safetensors.torch.load_file(BUNDLED_MODELS / f"{name}.safetensors")
-    pixels, labels, classes = _select_images(study, name, images)
+    pixels, labels, classes = _select_bundled_images(study, name, images)
     model = fill(uninitialized_network(network), weights)
     # `look` reads this name. As a key of the result, it would keep callers from giving a name.
     vars(model)["bundled_as"] = name
@@ -51,7 +51,9 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     return given | {key: network[key] for key in ("mean", "std")} | {"class_names": classes}
 
 
-def _select_images(study: Study, name: str, wanted: int | None) -> tuple[Array, Array, list[str]]:
+def _select_bundled_images(
+    study: Study, name: str, wanted: int | None
+) -> tuple[Array, Array, list[str]]:
     data, split = study.dataset_of(name), study.analysis.split
     there = data.splits[split].images
     count = study.analysis.images if wanted is None else wanted

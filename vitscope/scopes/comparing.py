@@ -9,8 +9,10 @@ import pandas as pd
 
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.errors import VitscopeError
+from vitscope.files.pairs import PREFIXES, pair_name
+from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
-from vitscope.scopes.looking import Scope, measure_pair
+from vitscope.scopes.looking import Scope
 from vitscope.scopes.tables import OTHERS, Tables
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Compared(NamedTuple):
-    """A network of a comparison: `member` names it there, `model` names it in its own tables."""
+    """A network of a comparison, which calls it by its `member`; its own tables name it `model`."""
 
     member: Member
     scope: Tables
@@ -92,7 +94,7 @@ class Comparison(Tables):
         return [*there, *self.own()]
 
     def own(self) -> dict[str, Any]:
-        """Return the user's functions that measured all networks, and the first network's calls."""
+        """Return the first network's calls of the user's functions that measured all networks."""
         first, *others = (each.scope.own() for each in self._networks)
         return {name: call for name, call in first.items() if all(name in each for each in others)}
 
@@ -103,7 +105,7 @@ class Comparison(Tables):
                 f"{one.member.label} or {other.member.label} is known by its tables alone."
             )
         names = {"model": one.member.model, "other_model": other.member.model}
-        return measure_pair(name, one.scope, other.scope).assign(**names)
+        return _measure_pair_of_scopes(name, one.scope, other.scope).assign(**names)
 
     def _snapshots_of_kind(self, kind: str) -> list[str]:
         return self._networks[0].scope._snapshots_of_kind(kind)
@@ -114,6 +116,29 @@ def _rows_of_network(network: _Compared, name: str) -> pd.DataFrame:
     if "model" not in table:
         return table.assign(model=network.member.model)
     return rows_of(table, network.model).assign(model=network.member.model)
+
+
+def _measure_pair_of_scopes(name: str, one: Scope, other: Scope) -> pd.DataFrame:
+    """Measure a pair of networks that were looked at with the same images; return the table."""
+    first, second = one._maker, other._maker
+    ours, theirs = first.images, second.images
+    if len(ours.sums) != len(theirs.sums) or (
+        ours.shape == theirs.shape and (ours.sums != theirs.sums).any()
+    ):
+        raise VitscopeError(
+            f"{name} compares feature maps of the same images, and the networks were looked at "
+            f"with others: give both the same, in the same order."
+        )
+    measure = registry.declared(name)
+    inputs = {
+        f"{prefix}{what}": made
+        for prefix, maker in zip(PREFIXES, (first, second), strict=True)
+        for what, made in (("parts", maker.parts(measure)), ("blocks", maker.make("blocks")))
+    }
+    pair = pair_name([first.model, second.model])
+    path = first.path(name).with_name(f"{pair}.parquet")
+    first.run("merge", inputs, {"table": path}, {"measure": name, "model": pair})
+    return find_table(name).read(path)
 
 
 def compare(scopes: Mapping[str, Tables]) -> Comparison:

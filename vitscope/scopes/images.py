@@ -1,4 +1,4 @@
-"""Write images in memory, or of a folder, to the file of a split, piece by piece and in order."""
+"""Write images, from memory or a folder, to the file of a split, piece by piece and in order."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,13 +43,16 @@ class Wanted:
     std: Sequence[float] | float | None
     size: ImageSize | None
     class_names: Sequence[str] | None = None
-    # What the description that comes with the network says, if any.
+    # The description that comes with the network, if any: its image size, mean and std.
     of_network: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The split of the stored images, the network's classes and scaling, and what was assumed."""
+    """The split of the stored images, and the network's classes and scaling.
+
+    `notes` say what was assumed about images that the caller did not describe in full.
+    """
 
     split: Split
     classes: int | None
@@ -62,39 +65,39 @@ def split_file_in(folder: Path) -> Path:
     return folder / "data" / DATASET / f"{SPLIT}.safetensors"
 
 
-def store_images(
+def store_scope_images(
     images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Path
 ) -> Stored:
     """Write images and labels to a file in a folder, as a split of a data set."""
     path = split_file_in(folder)
     if isinstance(images, str | Path):
-        return _store_image_folder(Path(images), wanted, outputs, path)
-    pieces = _pieces_of_images(images, wanted)
+        return _store_scope_image_folder(Path(images), wanted, outputs, path)
+    pieces = _pieces_of_scope_images(images, wanted)
     first = next(pieces, None)
     if first is None:
         raise VitscopeError("There is no image among `images`: give at least one.")
-    taking = _Taking.of(first[0], wanted)
-    classes = outputs(taking.shape)
+    image_format = _ScopeImageFormat.of(first[0], wanted)
+    classes = outputs(image_format.shape)
     raw = folder / "images.raw"
     try:
-        found, exact = _spool_images(chain([first], pieces), taking, raw)
+        found, exact = _spool_scope_images(chain([first], pieces), image_format, raw)
         numbers = _check_labels_fit_classes(found if labels is None else labels, found, classes)
         dataset = {"classes": classes, "class_names": wanted.class_names}
         names = number_classes("look", [], dataset).names
-        _write_split_of_images(raw, taking, exact, numbers, names, path)
+        _write_split_of_scope_images(raw, image_format, exact, numbers, names, path)
     finally:
         raw.unlink(missing_ok=True)
-    return Stored(Split(path), classes, taking.mean, taking.std, taking.notes)
+    return Stored(Split(path), classes, image_format.mean, image_format.std, image_format.notes)
 
 
-def _store_image_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> Stored:
+def _store_scope_image_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> Stored:
     source = {"kind": "folder", "path": str(folder)}
     opened = cast(ImageFiles, open_source(source, SPLIT))
     own = opened.one_size()
     size = _size_to_crop(wanted, in_short(*own) if own else None)
     classes = outputs((3, *height_and_width(size))) if size else None
-    _ask_for_missing_settings(wanted, size, classes, opened, folder)
-    mean, std, notes = _scaling_of_pixels(wanted, 3, "images of a folder")
+    _ask_for_missing_image_settings(wanted, size, classes, opened, folder)
+    mean, std, notes = _scaling_of_scope_images(wanted, 3, "images of a folder")
     height, width = height_and_width(size or 0)
     dataset = {
         "source": source,
@@ -113,7 +116,7 @@ def _store_image_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Pa
     return Stored(Split(path), classes, mean, std, notes)
 
 
-def _ask_for_missing_settings(
+def _ask_for_missing_image_settings(
     wanted: Wanted, size: ImageSize | None, classes: int | None, folder: ImageFiles, path: Path
 ) -> None:
     missing = []
@@ -145,7 +148,7 @@ def _size_to_crop(wanted: Wanted, own: ImageSize | None) -> ImageSize | None:
     return None if size is None else in_short(*height_and_width(size))
 
 
-def _pieces_of_images(images: Any, wanted: Wanted) -> Iterator[Piece]:
+def _pieces_of_scope_images(images: Any, wanted: Wanted) -> Iterator[Piece]:
     if hasattr(images, "detach") or isinstance(images, np.ndarray):
         if images.ndim != 4:
             raise VitscopeError(
@@ -161,7 +164,7 @@ def _pieces_of_images(images: Any, wanted: Wanted) -> Iterator[Piece]:
         items = (
             map(images.__getitem__, range(len(images))) if hasattr(images, "__len__") else images
         )
-        yield from _stack_images(map(_image_and_labels, items), wanted)
+        yield from _stack_scope_images(map(_image_and_labels, items), wanted)
 
 
 def _is_loader(images: Any) -> bool:
@@ -177,7 +180,7 @@ def _is_loader(images: Any) -> bool:
 def _image_and_labels(item: Any, dimensions: int = 3) -> Piece:
     """Return the image or the batch in an element of a data set, and the labels that come with it.
 
-    Both are found by their keys. Without such keys, the first entry with this number of dimensions
+    Both are found by their keys. Without such keys, the first entry with `dimensions` dimensions
     is the image, and the first integers after this entry, one for each image, are the labels.
     """
     if not isinstance(item, Mapping | tuple | list):
@@ -220,9 +223,9 @@ def _checked_batch(batch: Any) -> Piece:
     return array, labels
 
 
-def _stack_images(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piece]:
+def _stack_scope_images(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piece]:
     while group := [*islice(items, IMAGES_PER_PIECE)]:
-        arrays = [_crop_picture(image, wanted) for image, _ in group]
+        arrays = [_crop_scope_picture(image, wanted) for image, _ in group]
         if any(array.shape != arrays[0].shape for array in arrays):
             raise VitscopeError(
                 f"The images have different shapes, {arrays[0].shape} among them: give arrays of "
@@ -232,7 +235,7 @@ def _stack_images(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piece]:
         yield np.stack(arrays), np.concatenate(known) if len(known) == len(group) else None
 
 
-def _crop_picture(image: Any, wanted: Wanted) -> Array:
+def _crop_scope_picture(image: Any, wanted: Wanted) -> Array:
     """Return an image as an array (C, H, W); resize and crop a picture of Pillow if needed."""
     if not isinstance(image, Image.Image):
         return _as_numpy(image)
@@ -257,7 +260,7 @@ def _as_numpy(values: Any) -> Array:
 
 
 @dataclass(frozen=True)
-class _Taking:
+class _ScopeImageFormat:
     """How images are stored, decided by the first piece; their values are divided by `scale`."""
 
     shape: tuple[int, ...]
@@ -270,8 +273,8 @@ class _Taking:
     notes: list[str]
 
     @classmethod
-    def of(cls, images: Array, wanted: Wanted) -> "_Taking":
-        """Decide by the first images and by what the caller says how all images are stored."""
+    def of(cls, images: Array, wanted: Wanted) -> "_ScopeImageFormat":
+        """Decide how to store all images, from the first images and from what the caller says."""
         last = images.shape[1] not in CHANNELS and images.shape[-1] in CHANNELS
         notes = ["images: (N, H, W, C) as they are given, channels come first now"] * last
         shape = (images.shape[3], *images.shape[1:3]) if last else images.shape[1:]
@@ -281,7 +284,7 @@ class _Taking:
         if is_integer or wanted.mean is not None:
             scale = 1.0 if not is_integer and float(images.max()) <= 1 else 255.0
             what = "8-bit images" if is_integer else "images"
-            mean, std, more = _scaling_of_pixels(wanted, shape[0], what)
+            mean, std, more = _scaling_of_scope_images(wanted, shape[0], what)
             notes += more
             if scale == 255 and not is_integer:
                 notes.append("images: values from 0 to 255, divided by 255")
@@ -297,7 +300,7 @@ class _Taking:
         return cls(shape, last, is_integer, 1.0, True, zeros, ones, notes)
 
     def taken(self, images: Array) -> Array:
-        """Return a piece as it is stored: uint8 if it came as integers, else float32, scaled."""
+        """Return a piece as it is stored: uint8 for integers, else float32 divided by `scale`."""
         images = np.moveaxis(images, -1, 1) if self.channels_last else images
         if images.shape[1:] != self.shape or (images.dtype.kind in "ui") != self.is_integer:
             raise VitscopeError(
@@ -326,7 +329,7 @@ def _known_scaling(wanted: Wanted) -> tuple[Any, Any] | None:
     return None if wanted.mean is None or wanted.std is None else (wanted.mean, wanted.std)
 
 
-def _scaling_of_pixels(
+def _scaling_of_scope_images(
     wanted: Wanted, channels: int, what: str
 ) -> tuple[list[float], list[float], list[str]]:
     given = _known_scaling(wanted)
@@ -354,13 +357,15 @@ def _scaling_of_pixels(
     return mean, std, notes
 
 
-def _spool_images(pieces: Iterable[Piece], taking: _Taking, raw: Path) -> tuple[Array, bool]:
+def _spool_scope_images(
+    pieces: Iterable[Piece], image_format: _ScopeImageFormat, raw: Path
+) -> tuple[Array, bool]:
     labels: list[Array] = []
-    exact = not taking.is_normalized
+    exact = not image_format.is_normalized
     raw.parent.mkdir(parents=True, exist_ok=True)
     with raw.open("wb") as file:
         for images, known in pieces:
-            taken = taking.taken(images)
+            taken = image_format.taken(images)
             exact = exact and _is_8_bit(taken)
             taken.tofile(file)
             unknown = np.full(len(taken), UNKNOWN_LABEL)
@@ -386,7 +391,7 @@ def _checked_labels(labels: Any, images: int) -> Array:
 
 
 def _check_labels_fit_classes(labels: Any, found: Array, classes: int | None) -> Array:
-    """Check the labels against the network's classes; without classes, all become unknown."""
+    """Check labels against the network's classes; without classes, all labels become unknown."""
     numbers = _checked_labels(labels, len(found))
     known = numbers[numbers >= 0]
     if classes is None:
@@ -404,11 +409,16 @@ def _check_labels_fit_classes(labels: Any, found: Array, classes: int | None) ->
     return numbers
 
 
-def _write_split_of_images(
-    raw: Path, taking: _Taking, exact: bool, labels: Array, names: list[str], path: Path
+def _write_split_of_scope_images(
+    raw: Path,
+    image_format: _ScopeImageFormat,
+    exact: bool,
+    labels: Array,
+    names: list[str],
+    path: Path,
 ) -> None:
     count = len(labels)
-    dtype = np.dtype(np.uint8 if taking.is_integer else np.float32)
+    dtype = np.dtype(np.uint8 if image_format.is_integer else np.float32)
     stored: Callable[[Array], Array] = _as_8_bit if exact else np.asarray
 
     def tensors_in_order() -> Iterator[tuple[str, int, Array]]:
@@ -417,14 +427,14 @@ def _write_split_of_images(
         with raw.open("rb") as file:
             for first in range(0, count, IMAGES_PER_PIECE):
                 wanted = min(IMAGES_PER_PIECE, count - first)
-                spooled = np.fromfile(file, dtype, wanted * prod(taking.shape))
-                images = np.ascontiguousarray(stored(spooled.reshape(wanted, *taking.shape)))
+                spooled = np.fromfile(file, dtype, wanted * prod(image_format.shape))
+                images = np.ascontiguousarray(stored(spooled.reshape(wanted, *image_format.shape)))
                 yield "images", first, images
                 yield "sums", first, row_sums(images).view(np.int64)
         yield "labels", 0, labels
 
     tensors = {
-        "images": ("U8" if exact else "F32", (count, *taking.shape)),
+        "images": ("U8" if exact else "F32", (count, *image_format.shape)),
         **integer_tensors(count),
     }
     facts = {"classes": json.dumps(names), "source": "images in memory"}

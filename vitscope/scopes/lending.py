@@ -18,8 +18,8 @@ def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> 
     """Give a network in evaluation mode for a `with` block, then restore it, also after errors.
 
     This restores training modes, the devices and memory layouts of tensors, the objects that hold
-    tensors, and which of them require a gradient. Within the block, the network takes images of any
-    type, and returns the logits alone, with `logits`, or the tensor `output`.
+    tensors, and which tensors require a gradient. Within the block, the network takes images of any
+    type, and returns only its logits if `logits` is set, or the tensor that `output` names.
     """
     modes = {module: module.training for module in network.modules()}
     parameters = [(each, each.data, each.requires_grad, each.grad) for each in network.parameters()]
@@ -29,7 +29,7 @@ def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> 
         for name, buffer in module._buffers.items()
     ]
     with ExitStack() as stack:
-        stack.callback(_restore_network, modes, parameters, buffers)
+        stack.callback(_restore_lent_network, modes, parameters, buffers)
         stack.enter_context(networks.without_fast_path())
         if networks.is_compiled(network):
             stack.enter_context(networks.uncompiled())
@@ -38,7 +38,7 @@ def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> 
         yield network.eval()
 
 
-def _restore_network(modes: Any, parameters: Any, buffers: Any) -> None:
+def _restore_lent_network(modes: Any, parameters: Any, buffers: Any) -> None:
     for parameter, data, requires_grad, gradient in parameters:
         parameter.data = data
         parameter.requires_grad_(requires_grad)
@@ -49,7 +49,9 @@ def _restore_network(modes: Any, parameters: Any, buffers: Any) -> None:
         module.training = training
 
 
-def choose_device(network: nn.Module, wanted: torch.device | str | None) -> torch.device:
+def choose_device_for_lending(
+    network: nn.Module, wanted: torch.device | str | None
+) -> torch.device:
     """Return the device to measure on, by default the network's; refuse one that does not exist."""
     if any(each.is_meta for each in chain(network.parameters(), network.buffers())):
         raise VitscopeError(

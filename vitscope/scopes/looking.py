@@ -19,7 +19,6 @@ from vitscope.data.class_numbers import IMAGENET, imagenet_class_names
 from vitscope.data.split import Split
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError, quoted
-from vitscope.files.pairs import PREFIXES, pair_name
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
@@ -29,11 +28,11 @@ from vitscope.measures.per_image import merge_means
 from vitscope.networks.building import networks, own_code
 from vitscope.networks.building.networks import Output
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT, Side
-from vitscope.scopes.images import Wanted, split_file_in, store_images
-from vitscope.scopes.lending import choose_device, device_of, lend
+from vitscope.scopes.images import Wanted, split_file_in, store_scope_images
+from vitscope.scopes.lending import choose_device_for_lending, device_of, lend
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save_as_study
-from vitscope.scopes.study import check_image_size, describe_study, describe_video
+from vitscope.scopes.study import check_image_size, describe_scope_as_study, describe_scope_video
 from vitscope.scopes.tables import OTHERS, Tables
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
@@ -71,7 +70,7 @@ class Scope(Tables):
         state |= {"notes": self.notes, "device": self._device}
         paths = [path for path in folder.rglob("*") if path.is_file()]
         files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
-        return _unpickle, (state, self._own, files)
+        return _unpickle_scope, (state, self._own, files)
 
     def maps(self) -> Iterator[tuple[str, npt.NDArray[Any]]]:
         """Yield the name of each cut point, with the feature maps of all images there.
@@ -121,7 +120,7 @@ class Scope(Tables):
         return table
 
     def own(self) -> dict[str, Any]:
-        """Return the names of the user's functions that have measured, and how each was called."""
+        """Return the calls of the user's functions that have measured, by the function's name."""
         return {name: call for name, (call, _) in self._own.items()}
 
     def table(self, name: str) -> pd.DataFrame:
@@ -164,7 +163,7 @@ class Scope(Tables):
         `shows` is `heads` (of a block), `rollout`, or `components` (of tokens). Keywords are the
         keys of `videos` in a study.
         """
-        settings = describe_video(
+        settings = describe_scope_video(
             shows=shows,
             block=block,
             heads=None if heads is None else [*heads],
@@ -200,7 +199,9 @@ def _identity_of_call(function: Callable[..., Any], keywords: Mapping[str, Any])
     return file_and_line_of(function), said, pickle.dumps(keywords)
 
 
-def _unpickle(state: Mapping[str, Any], own: dict[str, Any], files: Mapping[str, bytes]) -> Scope:
+def _unpickle_scope(
+    state: Mapping[str, Any], own: dict[str, Any], files: Mapping[str, bytes]
+) -> Scope:
     folder = TemporaryDirectory(prefix="vitscope-")
     for name, data in files.items():
         path = Path(folder.name) / name
@@ -215,29 +216,6 @@ def _family_by_kinds(kinds: set[str]) -> str:
     if "msa" in kinds:
         return "alternet" if "conv" in kinds else "vit"
     return "resnet" if "conv" in kinds else "mixer"
-
-
-def measure_pair(name: str, one: Scope, other: Scope) -> pd.DataFrame:
-    """Measure a pair of networks that were looked at with the same images; return the table."""
-    first, second = one._maker, other._maker
-    ours, theirs = first.images, second.images
-    if len(ours.sums) != len(theirs.sums) or (
-        ours.shape == theirs.shape and (ours.sums != theirs.sums).any()
-    ):
-        raise VitscopeError(
-            f"{name} compares feature maps of the same images, and the networks were looked at "
-            f"with others: give both the same, in the same order."
-        )
-    measure = registry.declared(name)
-    inputs = {
-        f"{prefix}{what}": made
-        for prefix, maker in zip(PREFIXES, (first, second), strict=True)
-        for what, made in (("parts", maker.parts(measure)), ("blocks", maker.make("blocks")))
-    }
-    pair = pair_name([first.model, second.model])
-    path = first.path(name).with_name(f"{pair}.parquet")
-    first.run("merge", inputs, {"table": path}, {"measure": name, "model": pair})
-    return find_table(name).read(path)
 
 
 def look(
@@ -258,7 +236,7 @@ def look(
     loss: Mapping[str, Any] | None = None,
     analysis: Mapping[str, Any] | None = None,
 ) -> Scope:
-    """Look at a network: where it is read, and every measure of it on some images.
+    """Look at a network: find its cut points, and offer every measure of it on some images.
 
     Images are a tensor or an array of a batch, a loader of batches, a data set, a list of pictures,
     or the path of a folder; labels may come with them. `mean` and `std` normalize pixels for the
@@ -271,7 +249,7 @@ def look(
     module is a head of `nn.Identity`. `class_names` are the names of all classes, or "imagenet", to
     show with predictions. `output` is the name or index of the tensor that holds the logits, if the
     network returns several. `norms` says whether networks that normalize the sums of stream and
-    branch are read "after" these norms or "before" them. `loss` has the weight decay and the
+    branch are read "after" or "before" this normalization. `loss` has the weight decay and the
     augmentation of the training, and `analysis` the settings of measures; both are written as in a
     study.
 
@@ -280,7 +258,7 @@ def look(
     if not isinstance(model, nn.Module):
         raise VitscopeError(f"`model` is a {type(model).__name__}, allowed: a torch.nn.Module.")
     model = networks.unwrap_compiled(model)
-    place = choose_device(model, device)
+    place = choose_device_for_lending(model, device)
     folder = TemporaryDirectory(prefix="vitscope-")
     try:
         names = imagenet_class_names() if class_names == IMAGENET else class_names
@@ -289,14 +267,14 @@ def look(
         trained_on = getattr(model, "pretrained_cfg", None)
         said = trained_on if isinstance(trained_on, Mapping) else {}
         wanted = Wanted(mean, std, check_image_size(image_size), named, said)
-        found = partial(_count_classes, model, output, classes)
-        stored = store_images(images, labels, wanted, found, Path(folder.name))
+        found = partial(_count_classes_for_look, model, output, classes)
+        stored = store_scope_images(images, labels, wanted, found, Path(folder.name))
         if classes == "found" and (why := networks.why_built_without_classifier(model)):
             stored.notes.append(
                 f"network: {why}, so that it returns features: give classes= if not"
             )
         called = name or str(getattr(model, "bundled_as", type(model).__name__))
-        study = describe_study(called, stored, points, norms, output, loss, analysis)
+        study = describe_scope_as_study(called, stored, points, norms, output, loss, analysis)
         scope = Scope(study, model, stored.split, stored.notes, place, folder)
     except BaseException:
         folder.cleanup()
@@ -308,7 +286,7 @@ def look(
     return scope
 
 
-def _count_classes(
+def _count_classes_for_look(
     model: nn.Module, chosen: Output, said: int | Literal["found"] | None, shape: tuple[int, ...]
 ) -> int | None:
     """Run the network once; return how many classes it tells apart, None if it has no logits."""

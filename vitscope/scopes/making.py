@@ -3,7 +3,7 @@
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -16,11 +16,11 @@ from torch import nn
 from tqdm import TqdmWarning
 
 from vitscope.data.split import Split
-from vitscope.errors import VitscopeError, quoted
+from vitscope.errors import VitscopeError, error_sentence_of, quoted
 from vitscope.files.tables import has_part, read_warnings
 from vitscope.jobs.job import Files, Names, Resources, find_job
 from vitscope.jobs.latents import FORMATS
-from vitscope.jobs.measures import case_of, measure_of_parts, measured_in_pass
+from vitscope.jobs.measures import case_of, job_values_of_measures, measure_of_parts
 from vitscope.measures import registry
 from vitscope.measures.attending import explain_no_attention
 from vitscope.measures.measure import Measure
@@ -46,7 +46,7 @@ with warnings.catch_warnings():
 
 # A folder whose files are in memory, on systems that have it.
 IN_MEMORY = Path("/dev/shm")
-MOST_IN_MEMORY = 1 << 30  # bytes that may go there
+MOST_IN_MEMORY = 1 << 30  # The maximum number of bytes there.
 
 
 class Maker:
@@ -125,10 +125,10 @@ class Maker:
                 f"give images from 0 to 255, and mean= and std=."
             )
         if measured.need.of_images:
-            return _error_sentence_of(partial(measure.check, self.study))
+            return error_sentence_of(partial(measure.check, self.study))
         # Only measuring shows whether a network suits a measure that takes no images.
         if table not in self._lacking:
-            self._lacking[table] = _error_sentence_of(partial(self.make, table))
+            self._lacking[table] = error_sentence_of(partial(self.make, table))
         return self._lacking[table]
 
     def _why_no_classes(self, table: str) -> str | None:
@@ -183,7 +183,7 @@ class Maker:
         work.run(inputs, outputs, said | {"device": self._device} | values, self._resources)
 
     def _measure_parts(self, measure: Measure, paths: Mapping[int, Path]) -> None:
-        """Measure each part in `paths`, by index; make inputs that parts share only once."""
+        """Measure the parts in `paths`, by index; make an input once if several parts share it."""
         points = len(read_cut_points(self.make("blocks")))
         with _temporary_folder() as shared:
             for number, path in paths.items():
@@ -255,7 +255,7 @@ class Maker:
             inputs = {"checkpoint": network, "blocks": blocks, "images": self.images}
             for shard, path in enumerate(passes):
                 names = {"model": self.model, "part": str(shard)}
-                measured = measured_in_pass(self.study, names, measures)
+                measured = job_values_of_measures(self.study, names, measures)
                 self.run("measure_pass", inputs, {"parts": path}, names, **measured)
 
     def _passes_of_part(self, measure: Measure, number: int, cut_points: int) -> float | None:
@@ -310,15 +310,6 @@ class Maker:
         with lend(self._network) as network:
             why = why_predictions_differ(network, image.to(device_of(network)))
         return [why] if why else []
-
-
-def _error_sentence_of(action: Callable[[], object]) -> str | None:
-    """Run an action; return the error sentence if it is refused, or None."""
-    try:
-        action()
-    except VitscopeError as error:
-        return str(error)
-    return None
 
 
 @contextmanager

@@ -65,8 +65,8 @@ def save_as_study(
     there = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
     with TemporaryDirectory(prefix=".saving-", dir=there) as place:
         beside = Path(place)
-        family, arch = _how_to_build(network, beside, make, keywords)
-        _write_npz_of_images(images, beside / IMAGES)
+        family, arch = _how_to_build_saved_network(network, beside, make, keywords)
+        _save_images_as_npz(images, beside / IMAGES)
         weights = {name: each.detach().cpu() for name, each in network.state_dict().items()}
         copies = {name: each.clone().contiguous() for name, each in weights.items()}
         safetensors.torch.save_file(copies, beside / WEIGHTS)
@@ -77,15 +77,15 @@ def save_as_study(
         )
         file = beside / f"{name}.yaml"
         for lies_in in (beside, folder):
-            settings = _settings_of_file(study, kinds, lies_in, family, arch)
+            settings = _settings_of_saved_study(study, kinds, lies_in, family, arch)
             write_text(file, heading + yaml.safe_dump(settings, sort_keys=False))
             if lies_in == beside:
-                _prove_same_outputs(file, study, network, images, arch)
-        _move_files(beside, folder)
+                _prove_saved_outputs_are_same(file, study, network, images, arch)
+        _move_saved_files(beside, folder)
     return folder / file.name
 
 
-def _move_files(source: Path, target: Path) -> None:
+def _move_saved_files(source: Path, target: Path) -> None:
     """Move all files below a folder, except files that the target already has, such as own code."""
     for file in [each for each in source.rglob("*") if each.is_file()]:
         place = target / file.relative_to(source)
@@ -94,7 +94,7 @@ def _move_files(source: Path, target: Path) -> None:
             file.replace(place)
 
 
-def _settings_of_file(
+def _settings_of_saved_study(
     study: Study, kinds: list[str], folder: Path, family: str, arch: Settings
 ) -> Settings:
     settings = yaml.safe_load(yaml.safe_dump(study.settings, sort_keys=False))
@@ -107,7 +107,7 @@ def _settings_of_file(
     return dict(settings)
 
 
-def _write_npz_of_images(images: Split, path: Path) -> None:
+def _save_images_as_npz(images: Split, path: Path) -> None:
     pixels = images.images(slice(None)).transpose(0, 2, 3, 1)
     arrays: dict[str, Any] = {"images": np.ascontiguousarray(pixels)}
     if (images.labels >= 0).all():
@@ -115,7 +115,7 @@ def _write_npz_of_images(images: Split, path: Path) -> None:
     np.savez(path, **arrays)
 
 
-def _how_to_build(
+def _how_to_build_saved_network(
     network: nn.Module, folder: Path, make: Make | None, keywords: Mapping[str, Any]
 ) -> tuple[str, Settings]:
     """Return the family and the `arch` that build the network again; copy its code to `folder`."""
@@ -128,7 +128,7 @@ def _how_to_build(
     module = sys.modules[maker.__module__]
     file = getattr(module, "__file__", None)
     if file is None:
-        write_text(folder / NETWORK, _module_of_notebook(module, maker.__name__))
+        write_text(folder / NETWORK, _notebook_module_to_save(module, maker.__name__))
         return "python", {"file": NETWORK, **named}
     own = OwnCode(Path(file).resolve(), maker.__module__)
     if own.is_installed or own.root.name in INSTALLED:
@@ -140,7 +140,7 @@ def _how_to_build(
     return "python", {"file": str(own.file.relative_to(own.root)), **named}
 
 
-def _module_of_notebook(module: Any, name: str) -> str:
+def _notebook_module_to_save(module: Any, name: str) -> str:
     """Return a module with the imports, definitions and constants of a notebook's cells."""
     cells = getattr(module, "In", None)
     if cells is None:
@@ -150,13 +150,13 @@ def _module_of_notebook(module: Any, name: str) -> str:
         )
     found: dict[str, str] = {}
     for cell in cells:
-        for key, source in _definitions_in_cell(cell):
+        for key, source in _definitions_to_save(cell):
             found.pop(key, None)
             found[key] = source
     return "\n\n".join(found.values()) + "\n"
 
 
-def _definitions_in_cell(cell: str) -> Iterator[tuple[str, str]]:
+def _definitions_to_save(cell: str) -> Iterator[tuple[str, str]]:
     """Yield name and source of each import, class, function and literal constant of a cell."""
     lines = cell.splitlines()
     plain = "\n".join("" if line.lstrip()[:1] in ("%", "!", "?") else line for line in lines)
@@ -183,7 +183,7 @@ def _is_literal(node: ast.expr) -> bool:
     return True
 
 
-def _prove_same_outputs(
+def _prove_saved_outputs_are_same(
     file: Path, study: Study, network: nn.Module, images: Split, arch: Settings
 ) -> None:
     (model,) = study.models.values()
@@ -208,7 +208,7 @@ def _prove_same_outputs(
         raise VitscopeError(
             f"The network cannot be built again as {arch} says ({reason.rstrip('.')}): give make=, "
             f"the function or class that returns it, and the keywords that it takes."
-            f"{_example_of_make(network)}"
+            f"{_example_of_saving_with_make(network)}"
         )
 
 
@@ -216,7 +216,7 @@ def _nearly_same(ours: Array, theirs: Array) -> bool:
     return ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-def _example_of_make(network: nn.Module) -> str:
+def _example_of_saving_with_make(network: nn.Module) -> str:
     """Return an example of make= for a network of Hugging Face, or an empty text for others."""
     config: Any = getattr(network, "config", None)
     if not hasattr(config, "to_diff_dict"):
@@ -233,7 +233,7 @@ def _example_of_make(network: nn.Module) -> str:
     )
 
 
-def main(file: Path, images: Path, returned: Path) -> None:
+def rebuild_saved_network(file: Path, images: Path, returned: Path) -> None:
     """Build the network of a study from its description and weights, and write its outputs."""
     study = load_study(file)
     ((name, model),) = study.models.items()
@@ -249,6 +249,6 @@ def main(file: Path, images: Path, returned: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        main(*map(Path, sys.argv[1:]))
+        rebuild_saved_network(*map(Path, sys.argv[1:]))
     except VitscopeError as error:
         sys.exit(str(error))

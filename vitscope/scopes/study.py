@@ -24,7 +24,7 @@ WHERE = "look"
 IMAGES, WEIGHTS = "images.npz", "weights.safetensors"
 
 
-def describe_study(
+def describe_scope_as_study(
     name: str,
     stored: Stored,
     points: Sequence[Mapping[str, Any]] | None,
@@ -33,7 +33,7 @@ def describe_study(
     loss: Mapping[str, Any] | None,
     analysis: Mapping[str, Any] | None,
 ) -> Study:
-    """Return a study of a network and images in memory that has every figure of one network."""
+    """Return a study of a network and images in memory, with every figure of a single network."""
     own = _check_part_of_study(analysis or {}, analysis_schema(), "analysis")
     of_model = schema_of(Model)["properties"]
     model: Settings = {
@@ -70,7 +70,7 @@ def describe_study(
             for kind, drawn in registry.kinds().items()
             if not (registry.declared(drawn.measure).of_pairs or drawn.by_epoch)
         },
-        "analysis": _fit_to_images(own, len(split)),
+        "analysis": _fit_study_to_images(own, len(split)),
     }
     if loss is not None:
         settings["loss"] = _check_part_of_study(dict(loss), schema_of(Loss), "loss")
@@ -78,7 +78,7 @@ def describe_study(
     return build_study(name, Path(WHERE), settings)
 
 
-def describe_video(**settings: Any) -> Settings:
+def describe_scope_video(**settings: Any) -> Settings:
     """Check the settings of a video by the rules of studies, and return the settings."""
     schema = schema_of(Video)
     own = {key: schema["properties"][key] for key in settings}
@@ -100,8 +100,8 @@ def _check_part_of_study(settings: Any, schema: Schema, key: str) -> Any:
     return copied
 
 
-def _fit_to_images(analysis: Settings, images: int) -> Settings:
-    """Fill the settings of measures so that they take all images, unless the caller sets fewer."""
+def _fit_study_to_images(analysis: Settings, images: int) -> Settings:
+    """Fill in settings of measures so that they take all images, unless the caller sets fewer."""
     analysis.setdefault("images", images)
     if analysis["images"] > images:
         raise VitscopeError(

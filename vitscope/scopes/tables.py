@@ -1,4 +1,4 @@
-"""Tables of networks, the figures that are drawn of them, and the claims counted on them."""
+"""Tables of networks, and the figures and the claims that are made from these tables."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +54,7 @@ class Tables:
         raise NotImplementedError
 
     def own(self) -> dict[str, Any]:
-        """Return the names of the user's functions that have measured, and how each was called."""
+        """Return the calls of the user's functions that have measured, by the function's name."""
         return {}
 
     def __getattr__(self, name: str) -> pd.DataFrame:
@@ -126,14 +126,14 @@ class Tables:
         self, kind: str, members: Sequence[Member], ax: "Axes | None", options: Any = None
     ) -> "Figure":
         tables = {name: self.table(name) for name in _kind_of_figure(kind).tables}
-        return draw_kind(
+        return draw_kind_from_tables(
             kind, tables, members, {}, self._snapshots_of_kind(kind), ax, options or {}
         )
 
     def claims(self, *kinds: str) -> pd.DataFrame:
         """Return what the paper claims, what was measured, and whether the claim holds.
 
-        Covers the given kinds of figures, or else all that need only a few passes of the images.
+        Covers the given kinds of figures; by default, kinds that take a few passes of the images.
         """
         # Kinds that show one measure in several ways make the same claims.
         counted = self.counted(*kinds).drop_duplicates(["model", "versus", "claim"])
@@ -143,7 +143,7 @@ class Tables:
     def counted(self, *kinds: str) -> pd.DataFrame:
         """Return the claims of some kinds of figures as the workflow's table `claims`."""
         known = registry.kinds()
-        # Unless kinds are given, take those that cost no more than a few passes of the images.
+        # Unless kinds are given, take kinds that cost no more than a few passes of the images.
         rows = [
             self._claims_of_kind(kind)
             for kind in kinds or (kind for kind in self.kinds() if kind in known)
@@ -202,7 +202,7 @@ class Tables:
         return f"<{type(self).__name__} of {labels}; tables: {', '.join(self.available())}>"
 
 
-def draw_kind(
+def draw_kind_from_tables(
     kind: str,
     tables: Mapping[str, pd.DataFrame],
     members: Sequence[Member],
@@ -223,7 +223,7 @@ def draw_kind(
 
 
 def draw_styled(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "Figure":
-    """Call `plot` in the style of figures, for it to draw in `ax` or in a figure of its own."""
+    """Call `plot` in the style of figures; it draws in `ax` or, without `ax`, in a new figure."""
     from vitscope.drawing.panels import drawing_in
     from vitscope.drawing.saving import style
 
@@ -274,13 +274,13 @@ RECORD = "run.yaml"
 
 
 class Made(Tables):
-    """The tables that the workflow made of a study."""
+    """The tables that the workflow made for a study."""
 
     def __init__(self, study: Study, folder: Path) -> None:
         self.study = study
         self._folder = folder
         self.members = [
-            escaped_member(describing.member(study, name)) for name in study.models_of()
+            escaped_member(describing.describe_member(study, name)) for name in study.models_of()
         ]
 
     def table(self, name: str) -> pd.DataFrame:
@@ -311,12 +311,12 @@ class Made(Tables):
         members = [known[name] for name in figure.models]
         moments = figure.shown_snapshots()
         options = figure.options | options
-        return draw_kind(
+        return draw_kind_from_tables(
             figure.kind, tables, members, self._published_curves(figure), moments, ax, options
         )
 
     def _files_of_table(self, name: str) -> dict[str, Path]:
-        """Return the files of a table, each by its model or pair of models, as the study lists."""
+        """Return the files of a table by model or pair of models, in the order of the study."""
         if name == "predictions":
             files = self._folder.glob(f"{name}/*/{self.study.analysis.split}.parquet")
             found = {each.parent.name: each for each in files}

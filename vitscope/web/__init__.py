@@ -5,7 +5,7 @@ from hashlib import sha256
 
 DIGITS = 8
 _USER = re.compile(r"(?<=//)[^/?#]*@")
-# In a path: text after the sign of a parameter, plain or escaped, and text before an @.
+# In a path: text after a sign of parameters (; = &), plain or escaped, or text before an @.
 _PARAMETERS = re.compile(r"([;=&]|%3[bd]|%26)[^/]+|[^/]+(?=@)", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z_.-]{1,32}")
 
@@ -14,10 +14,10 @@ def redact(address: str) -> str:
     """Return an address without its user, with digests in place of parameters and query values."""
     place, mark, query = _USER.sub("", address.partition("#")[0]).partition("?")
     place = _PARAMETERS.sub(lambda found: (found[1] or "") + _secret_digest(found[0]), place)
-    return place + mark + "".join(map(_redact_query_part, re.split(r"([&;])", query)))
+    return place + mark + "".join(map(_redact_part_of_web_query, re.split(r"([&;])", query)))
 
 
-def _redact_query_part(part: str) -> str:
+def _redact_part_of_web_query(part: str) -> str:
     """Hide the value in a part of a query, and also the name if that may be a token."""
     if part in {"", "&", ";"}:
         return part

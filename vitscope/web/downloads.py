@@ -29,7 +29,7 @@ from vitscope.web import redact
 
 CHUNK = 1 << 20
 LONGEST_PAUSE = 120.0
-# In bytes per second: a tenth of what the slowest modems reach.
+# The minimum speed in bytes per second: a tenth of what the slowest modems reach.
 LEAST_SPEED = 100
 TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
 GONE = ("does not exist", "correct the address")
@@ -48,7 +48,7 @@ class _TryAgainError(Exception):
 
 
 @dataclass(frozen=True)
-class _Source:
+class _DownloadSource:
     url: str
     label: str
     sha256: str | None
@@ -167,7 +167,7 @@ def _read_retry_after(retry_after: str | None) -> float | None:
         return None
 
 
-def _explain_status(source: _Source, error: HTTPError) -> Exception:
+def _explain_status(source: _DownloadSource, error: HTTPError) -> Exception:
     status = f"{error.code} {error.reason}".strip()
     if error.code == 416:
         return source.try_again("does not send the rest of what is here already", 0.0, afresh=True)
@@ -185,7 +185,7 @@ def _explain_status(source: _Source, error: HTTPError) -> Exception:
     return source.failure(f"{what} ({status})", advice)
 
 
-def _explain_connection_error(source: _Source, reason: object) -> Exception:
+def _explain_connection_error(source: _DownloadSource, reason: object) -> Exception:
     if isinstance(reason, ssl.SSLCertVerificationError):
         return source.failure(
             f"has a certificate that is not valid ({reason.verify_message.rstrip('.')})",
@@ -200,7 +200,7 @@ def _explain_connection_error(source: _Source, reason: object) -> Exception:
 
 
 @contextlib.contextmanager
-def _open_response(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPResponse]:
+def _open_response(source: _DownloadSource, headers: Mapping[str, str]) -> Iterator[HTTPResponse]:
     try:
         asked = {"Accept-Encoding": "identity", "User-Agent": f"vitscope/{__version__}", **headers}
         request = Request(source.url, headers=asked)
@@ -218,7 +218,7 @@ def _open_response(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTP
         yield response
 
 
-def _is_web_address(url: str) -> bool:
+def _is_download_address(url: str) -> bool:
     with contextlib.suppress(ValueError):
         parts = urlsplit(url)
         named = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
@@ -234,7 +234,7 @@ def _announced_size(response: HTTPResponse) -> int | None:
     return int(size) if re.fullmatch(r"[0-9]{1,18}", size) else None
 
 
-def _read_chunks(source: _Source, response: HTTPResponse) -> Iterator[bytes]:
+def _read_chunks(source: _DownloadSource, response: HTTPResponse) -> Iterator[bytes]:
     """Yield bytes as they arrive; raise an error if a response of unknown size ends early."""
     try:
         while data := response.read1(CHUNK):
@@ -263,9 +263,9 @@ class _Partial:
             return True  # This file system has no locks.
 
     def resumable(self, url: str) -> tuple[int, str, int]:
-        """Return the number of bytes received, and the ETag and size of their version.
+        """Return the number of bytes received, and the ETag and size of the file's version.
 
-        The next attempt requests only the missing bytes, and only of that version. Without a usable
+        The next attempt requests only the missing bytes, and only of this version. Without a usable
         note, the result is (0, "", 0).
         """
         size = self.file.seek(0, os.SEEK_END)
@@ -295,7 +295,7 @@ class _Partial:
         self._note.unlink(missing_ok=True)
 
 
-def _fill_partial(source: _Source, partial: _Partial, say: Say) -> bool:
+def _fill_partial_download(source: _DownloadSource, partial: _Partial, say: Say) -> bool:
     """Download to the partial file; return whether its first bytes are from an earlier attempt."""
     offset, etag, size = partial.resumable(redact(source.url))
     asked = {"Range": f"bytes={offset}-", "If-Range": etag} if offset else {}
@@ -331,7 +331,7 @@ def _fill_partial(source: _Source, partial: _Partial, say: Say) -> bool:
 
 
 def _check_digest(
-    source: _Source, name: str, found: str, expected: str | None, resumed: bool
+    source: _DownloadSource, name: str, found: str, expected: str | None, resumed: bool
 ) -> None:
     if expected is None or found == expected.lower():
         return
@@ -344,8 +344,8 @@ def _check_digest(
     )
 
 
-def _download_once(source: _Source, partial: _Partial, say: Say) -> str:
-    resumed = _fill_partial(source, partial, say)
+def _download_once(source: _DownloadSource, partial: _Partial, say: Say) -> str:
+    resumed = _fill_partial_download(source, partial, say)
     size = partial.path.stat().st_size
     if size == 0:
         raise source.failure("is empty", "correct the address")
@@ -360,7 +360,7 @@ def _download_once(source: _Source, partial: _Partial, say: Say) -> str:
 
 
 def _download_with_retries(
-    source: _Source, partial: _Partial, attempts: int, pause: float, say: Say
+    source: _DownloadSource, partial: _Partial, attempts: int, pause: float, say: Say
 ) -> str:
     for attempt in range(1, attempts + 1):
         try:
@@ -396,8 +396,8 @@ def fetch(
 ) -> str:
     """Download `url` to `path` and return its SHA-256; all messages call the file `label`."""
     target = Path(path)
-    source = _Source(url, label, sha256, md5, size, said_by, timeout)
-    if not _is_web_address(url):
+    source = _DownloadSource(url, label, sha256, md5, size, said_by, timeout)
+    if not _is_download_address(url):
         raise source.address_error()
     try:
         partial = _Partial(target)

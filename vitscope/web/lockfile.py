@@ -29,11 +29,11 @@ class Entry:
     bytes: int
 
 
-def find_entry(lock: Path, url: str) -> Entry | None:
+def find_lock_entry(lock: Path, url: str) -> Entry | None:
     try:
         with lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH)
-            return _parse_entries(lock, file.read()).get(url)
+            return _parse_lock_entries(lock, file.read()).get(url)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -50,9 +50,9 @@ def record_digest(lock: Path, url: str, entry: Entry) -> None:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
             text = file.read()
-            there = _parse_entries(lock, text).get(url)
+            there = _parse_lock_entries(lock, text).get(url)
             if there is None:
-                _append_entry(file, text, url, entry)
+                _append_lock_entry(file, text, url, entry)
     except OSError as error:
         raise VitscopeError(
             f"Cannot write {lock} ({error.strerror}): make it writable, where files can be "
@@ -66,8 +66,8 @@ def record_digest(lock: Path, url: str, entry: Entry) -> None:
         )
 
 
-def _append_entry(file: BinaryIO, before: bytes, url: str, entry: Entry) -> None:
-    """Append an entry to the locked file in one write, so that a kill damages no older ones."""
+def _append_lock_entry(file: BinaryIO, before: bytes, url: str, entry: Entry) -> None:
+    """Append an entry to the locked file in one write, so that a kill damages no older entry."""
     text = yaml.safe_dump({url: {"sha256": entry.sha256, "bytes": entry.bytes}}, sort_keys=False)
     if not before:
         text = HEADER + text
@@ -83,7 +83,7 @@ def _append_entry(file: BinaryIO, before: bytes, url: str, entry: Entry) -> None
         raise
 
 
-def _parse_entries(lock: Path, text: bytes) -> dict[str, Entry]:
+def _parse_lock_entries(lock: Path, text: bytes) -> dict[str, Entry]:
     try:
         loaded = parse_yaml(text.decode()) or {}
         return {url: Entry(str(e["sha256"]), int(e["bytes"])) for url, e in loaded.items()}
@@ -93,12 +93,12 @@ def _parse_entries(lock: Path, text: bytes) -> dict[str, Entry]:
         ) from None
 
 
-def download(
+def download_with_lock(
     entry: Source, path: Path, lock: Path, *, label: str, say: Say = say_on_stderr, **options: Any
 ) -> None:
     """Download a file to `path`; check it against the entry's `sha256` or the lock file."""
     url = entry["url"]
-    known = None if "sha256" in entry else find_entry(lock, redact(url))
+    known = None if "sha256" in entry else find_lock_entry(lock, redact(url))
     sha256 = known.sha256 if known else entry.get("sha256")
     said: dict[str, Any] = {"size": known.bytes, "said_by": str(lock)} if known else {}
     found = downloads.fetch(url, path, label=label, sha256=sha256, say=say, **said, **options)
@@ -112,10 +112,10 @@ def download(
     say(f"{label}: wrote its SHA-256 {found} to {lock}; later downloads must match")
 
 
-def confirm(entry: Source, path: Path, lock: Path, *, label: str) -> str:
+def confirm_by_lock(entry: Source, path: Path, lock: Path, *, label: str) -> str:
     """Return the SHA-256 of a download, which a cache may supply; refuse an unexpected one."""
     url, found = redact(entry["url"]), Entry(sha256_of(path), path.stat().st_size)
-    known = None if "sha256" in entry else find_entry(lock, url)
+    known = None if "sha256" in entry else find_lock_entry(lock, url)
     expected = known.sha256 if known else entry.get("sha256")
     if expected is None:
         record_digest(lock, url, found)

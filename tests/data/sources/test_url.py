@@ -17,7 +17,7 @@ from vitscope.jobs.job import Names, Resources, find_job
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
 from vitscope.video.frames import open_video
-from vitscope.web.lockfile import Entry, confirm, find_entry
+from vitscope.web.lockfile import Entry, confirm_by_lock, find_lock_entry
 
 
 def png(seed: int) -> bytes:
@@ -72,7 +72,7 @@ def test_an_image_comes_from_its_address(site: Site, tmp_path: Path) -> None:
     np.testing.assert_array_equal(split.images([0])[0], pixels)
     assert split.labels.tolist() == [-1]
     address = split.metadata["source"]
-    assert find_entry(study.lock_path, address) == Entry(digest, len(png(0)))
+    assert find_lock_entry(study.lock_path, address) == Entry(digest, len(png(0)))
 
 
 @pytest.mark.parametrize("names", [{"dataset": "photo"}, {"video": "walk"}])
@@ -98,9 +98,9 @@ def test_a_file_from_a_shared_cache_is_checked_where_it_is_used(tmp_path: Path) 
     with pytest.raises(VitscopeError, match=r"^data\.photo: .*own\.lock\.yaml says .*: it is"):
         build(study, file)
     right = {"url": "https://host/a", "sha256": hashlib.sha256(png(1)).hexdigest()}
-    assert confirm(right, file, study.lock_path, label="it") == right["sha256"]
+    assert confirm_by_lock(right, file, study.lock_path, label="it") == right["sha256"]
     with pytest.raises(VitscopeError, match=r"where the study says 000"):
-        confirm(right | {"sha256": "0" * 64}, file, study.lock_path, label="it")
+        confirm_by_lock(right | {"sha256": "0" * 64}, file, study.lock_path, label="it")
 
 
 def test_a_video_is_known_by_what_it_holds(site: Site, tmp_path: Path) -> None:

@@ -18,12 +18,12 @@ from tests.helpers.web import running_site, whole
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import OF
 from vitscope.files.tensors import TensorFile
-from vitscope.jobs.opening import origin_of
+from vitscope.jobs.opening import origin_of_opened_checkpoint
 from vitscope.networks.building.family import find_family
 from vitscope.networks.checkpoints import weight_sources
 from vitscope.networks.checkpoints.conversion import convert, load_converted_model, write_weights
 from vitscope.networks.checkpoints.translation import translate
-from vitscope.web.lockfile import find_entry
+from vitscope.web.lockfile import find_lock_entry
 
 
 def misfit(tmp_path: Path, weights: object, network: dict[str, Any] = NETWORK) -> str:
@@ -58,7 +58,7 @@ def test_a_conversion_keeps_every_value_and_says_where_it_is_from(converted, tmp
         "source_sha256": hashlib.sha256((tmp_path / "source.pth").read_bytes()).hexdigest(),
         "weights": "state_dict",
     }
-    assert origin_of(str(converted))[OF] == "ResNet"
+    assert origin_of_opened_checkpoint(str(converted))[OF] == "ResNet"
     assert list(converted.parent.iterdir()) == [converted]
     # The order of the settings does not matter.
     turned = {**NETWORK, "arch": dict(reversed(NETWORK["arch"].items()))}
@@ -286,7 +286,7 @@ def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch,
     model = load_converted_model(tmp_path / "model", network)
 
     digest = hashlib.sha256(served.read_bytes()).hexdigest()
-    assert find_entry(lock, checkpoint["url"]).sha256 == digest
+    assert find_lock_entry(lock, checkpoint["url"]).sha256 == digest
     assert TensorFile(tmp_path / "model").metadata["source_sha256"] == digest
     assert TensorFile(tmp_path / "model").metadata["source"] == checkpoint["url"]
     published = torch.load(served, weights_only=True)["state_dict"]

@@ -15,7 +15,7 @@ from vitscope.networks.checkpoints.weight_sources import (
     download_checkpoint,
     local_file,
 )
-from vitscope.web.lockfile import Entry, find_entry
+from vitscope.web.lockfile import Entry, find_lock_entry
 
 DATA, OTHER = b"\0weights" * 1000, b"\0others!" * 1000
 SHA256 = hashlib.sha256(DATA).hexdigest()
@@ -113,7 +113,7 @@ def test_weights_on_the_hub_are_fetched_once_and_recorded(
     target = fetch(checkpoint, tmp_path, [])
     assert target.read_bytes() == DATA
     assert not target.is_symlink()
-    assert find_entry(lock, url) == Entry(SHA256, len(DATA))
+    assert find_lock_entry(lock, url) == Entry(SHA256, len(DATA))
     assert address(checkpoint) == url
     asked = len(hub.requests)
     target.unlink()
@@ -145,7 +145,7 @@ def test_a_first_download_is_recorded_and_said(site: Site, tmp_path, lock):
     fetch({"url": url, "sha256": SHA256}, tmp_path, [])
     assert not lock.parent.exists()
     assert fetch({"url": url}, tmp_path, said).read_bytes() == DATA
-    assert find_entry(lock, url) == Entry(SHA256, len(DATA))
+    assert find_lock_entry(lock, url) == Entry(SHA256, len(DATA))
     assert said[-1] == f"ViT: wrote its SHA-256 {SHA256} to {lock}; later downloads must match"
 
 
@@ -197,7 +197,7 @@ def test_what_the_study_says_is_left_to_the_reader(lock: Path, fetched: Path) ->
 def test_a_download_from_a_cache_is_recorded_and_must_match(lock: Path, fetched: Path) -> None:
     for _ in range(2):
         assert confirm({"url": URL}, fetched, lock, label="ViT") == SHA256
-        assert find_entry(lock, URL) == Entry(SHA256, len(DATA))
+        assert find_lock_entry(lock, URL) == Entry(SHA256, len(DATA))
     fetched.write_bytes(OTHER)
     found = hashlib.sha256(OTHER).hexdigest()
     assert refusal(confirm, {"url": URL}, fetched, lock, label="ViT") == (

@@ -25,6 +25,7 @@ from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.shown import (
     images_shown,
+    name_shown_class,
     on_subject,
     rows_shown,
     whole_picture,

@@ -3,9 +3,9 @@
 The graph of the gradient is built once for each batch, and each product is one backward pass
 through this graph. By measurement, this is faster than forward-mode derivatives of the gradient,
 which compute the loss again for every vector, and faster than multiplying with several vectors at
-once. On a GPU the backward pass is recorded as a CUDA graph, in the same block of `own_device_stream` in
-which the graph of the gradient was built. The network cannot be compiled: code that `torch.compile`
-generates has no second derivative.
+once. On a GPU the backward pass is recorded as a CUDA graph, in the same block of
+`own_device_stream` in which the graph of the gradient was built. The network cannot be compiled:
+code that `torch.compile` generates has no second derivative.
 """
 
 from abc import ABC, abstractmethod

@@ -86,7 +86,7 @@ def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str
     """
     if "sha256" in checkpoint or _weight_source_key(checkpoint) in ("bundled", "path"):
         return checkpoint.get("sha256")
-    return lockfile.confirm({"url": address(checkpoint)}, path, lock, label=label)
+    return lockfile.confirm_by_lock({"url": address(checkpoint)}, path, lock, label=label)
 
 
 def download_checkpoint(
@@ -95,11 +95,13 @@ def download_checkpoint(
     """Download a checkpoint to `path`, and record its SHA-256 in the lock file."""
     place = _locate_weight_download(checkpoint)
     if isinstance(place, str):
-        lockfile.download({**checkpoint, "url": place}, path, lock, label=label, **options)
+        lockfile.download_with_lock(
+            {**checkpoint, "url": place}, path, lock, label=label, **options
+        )
         return
     copy_file(place.fetch(label), path)
     try:
-        lockfile.confirm({**checkpoint, "url": place.address}, path, lock, label=label)
+        lockfile.confirm_by_lock({**checkpoint, "url": place.address}, path, lock, label=label)
     except VitscopeError:
         path.unlink()
         raise
