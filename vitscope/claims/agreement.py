@@ -1,4 +1,4 @@
-"""How well measured curves agree with published ones of the same checkpoints.
+"""How well measured curves agree with published curves of the same checkpoints.
 
 Each score stands beside the scores of a straight line and of another network's curve: curves that
 all rise agree well, which says nothing about a checkpoint.
@@ -18,7 +18,7 @@ from vitscope.claims.statistics import rank_correlation
 from vitscope.claims.tables import AGREEMENT
 from vitscope.files.arrays import Array
 
-# Maps each cut point that has its own curve to the values of that curve by x.
+# Maps the cut point of each curve to the curve's values by x; a single curve has the key 0.
 Lines = Mapping[Hashable, "pd.Series[float]"]
 # The decimals of published depths. Measured depths are rounded alike, so that points of both curves
 # coincide and their values are compared without interpolation.
@@ -28,7 +28,7 @@ _ALIKE = 4
 
 
 class _Score(NamedTuple):
-    """Share of signs, rank correlation of changes, and root mean square error; None if unknown."""
+    """Share of equal signs, rank correlation of changes, and root mean square error, if known."""
 
     sign_share: float | None = None
     change_correlation: float | None = None
@@ -38,7 +38,7 @@ class _Score(NamedTuple):
 def score_agreement(
     figure: str, evidence: Evidence, tables: Tables, published: Mapping[str, Published]
 ) -> pd.DataFrame:
-    """Score the curves of one figure against the published ones of the same checkpoints."""
+    """Score a figure's measured curves against the published curves of the same checkpoints."""
     curve, rows = evidence.curve, []
     for model, each in published.items():
         if curve is None or not each.same_model:
@@ -82,7 +82,7 @@ def _columns_of_score(name: str, score: _Score) -> dict[str, float | None]:
 def _curves_through_points(points: pd.DataFrame, curve: ScoredCurve, values: Any = None) -> Lines:
     """Return the curves through a model's points, or through other `values` at the same x.
 
-    Values of the points are replaced by their logarithms if the curve is logarithmic.
+    The points' own values are replaced by their logarithms if the curve is logarithmic.
     """
     if values is None:
         values = _logarithms_if_asked(points[curve.y].to_numpy(float), curve)
@@ -135,8 +135,8 @@ def _changes_along_curves(lines: Lines) -> Array:
     """Return the slopes of a single curve, or the difference of each curve from the previous one.
 
     Curves over frequency look alike at all cut points: the effect of a block shows in the
-    difference of two curves. Changes are shares of the range of all values. Slopes of a straight
-    curve are equal.
+    difference of two curves. Changes are divided by the range of all values, and rounded, so that
+    all slopes of a straight line are equal.
     """
     if len(lines) == 1:
         (line,) = lines.values()

@@ -14,7 +14,7 @@ Says = Literal["yes", "no", "open"]
 OfNetwork = Literal[Says, "yes, without an interval", "no, without an interval"]
 Interval = tuple[float, float]
 
-# A mean over fewer batches gets no interval: batches are distributed too unevenly for one.
+# A mean over fewer batches gets no interval: values of batches are distributed too unevenly.
 LEAST_BATCHES = 20
 LEAST_TRAININGS = 3
 

@@ -61,13 +61,13 @@ def count_claims(
 
 
 def _side_of_norms(blocks: pd.DataFrame, model: str) -> str | None:
-    """Return on which side of its norms a model's sums are read; None if there are no sums."""
+    """Return on which side of normalization a model's sums are read; None if it has no sums."""
     found = _rows_of_model(blocks, model).get(NORM, pd.Series()).dropna().unique()
     return " and ".join(sorted(found)) or None
 
 
 def _say_statement(row: Mapping[str, Any], sides: Mapping[str, str | None]) -> str:
-    """Return the statement of a claim; if known, add on which side of norms each model is read."""
+    """Return a claim's statement; say on which side of normalization models are read, if known."""
     models = (row[key] for key in ("model", "versus") if row.get(key))
     said = [f"{model} is read {side} its norms" for model in models if (side := sides.get(model))]
     return f"{row['statement']} ({', '.join(said)})" if said else str(row["statement"])
@@ -168,9 +168,9 @@ def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
     """Add columns to counted claims: results over a recipe's trainings, verdicts, discovery rates.
 
     If a recipe has at least three trainings, Student's interval over them decides: the interval of
-    the value or, where cases are counted, of the mean by which cases are in favour. Two recipes are
-    compared by trainings with the same seed, if a figure has any: they see the same images in the
-    same order.
+    the value or, where cases are counted, of `margin`, by how much cases are in favour on average.
+    Two recipes are compared by trainings with the same seed, if a figure has such trainings, as
+    these see the same images in the same order.
     """
     if claims.empty:
         return claims
@@ -214,7 +214,7 @@ def _drop_pairs_of_two_seeds(claims: pd.DataFrame, of: Trainings) -> pd.DataFram
 
 
 def distinct_claims(claims: pd.DataFrame) -> pd.DataFrame:
-    """Drop repeated rows: keep each claim on a model, or on two, at a snapshot once."""
+    """Drop repeated rows: keep one row for a claim on a model, or on a pair, at a snapshot."""
     return claims.drop_duplicates(DISTINCT)
 
 

@@ -8,13 +8,13 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 # The percentiles at the ends of an interval of this confidence.
 TAILS = (2.5, 97.5)
-# Tables keep a value in this many resamples of the images, as a list. Models with equally many
-# images share resamples.
+# Besides a value, tables keep a list of its values in this many resamples of the images. Models
+# with equally many images share resamples.
 KEPT = 400
 # The ending of the columns with these lists, from which claims take their intervals.
 RESAMPLED = "_resampled"
 
 
 def without_resamples(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Drop the values in resamples from a table, which only claims need."""
+    """Drop the columns of values in resamples, which only claims need."""
     return frame[[name for name in frame if not str(name).endswith(RESAMPLED)]]

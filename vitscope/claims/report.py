@@ -39,7 +39,7 @@ _DOUBTS = (
     "What makes the accuracy of these models doubtful, and all that is compared with it. Each is "
     "told with confidence: of networks that are of use it would be told of one in a hundred."
 )
-# By verdict, what a claim does, in words; verdicts on recipes come first.
+# Maps a verdict to words for what the claim does; verdicts on recipes come first.
 VERDICTS = {
     "yes": "hold",
     "no": "fail",

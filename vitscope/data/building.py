@@ -99,7 +99,10 @@ def write_split(
     written: Iterable[tuple[str, int, Array]],
     classes: int,
 ) -> Integers:
-    """Write a split and its digest from pieces (tensor, first row, rows); count images by class."""
+    """Write a split, with its digest, from pieces; return the number of images of each class.
+
+    A piece is the name of a tensor, the first of the rows to write, and these rows.
+    """
     digest = sha256(json.dumps(metadata, sort_keys=True).encode())
     images_of = np.zeros(classes, np.int64)
     with TensorWriter(path, tensors, {**metadata, DIGEST: NO_DIGEST}) as writer:
@@ -115,7 +118,7 @@ def write_split(
 def _outputs_by_class(
     where: str, source: Source, dataset: Mapping[str, Any]
 ) -> list[list[int]] | None:
-    """Return the source's outputs for each class; None if it has none, or labels are not used."""
+    """Return the network outputs of each class of a source; None without any, or without labels."""
     outputs = source.outputs
     if outputs is None or dataset["classes"] in (None, IMAGENET_CLASSES):
         return outputs if dataset["classes"] else None
@@ -154,7 +157,7 @@ def _uncropped_images(source: Source, rows: Integers, dataset: Mapping[str, Any]
 def _image_pieces(
     where: str, source: Source, rows: Integers, dataset: Mapping[str, Any], classes: Numbering
 ) -> Iterator[tuple[str, int, Array]]:
-    """Yield the content of the file in pieces: (tensor, first row, rows)."""
+    """Yield the content of the file in pieces, as `write_split` takes them."""
     yield "index", 0, rows
     samples = source.samples(rows)
     for first in range(0, len(rows), ROWS_PER_WRITE):
@@ -216,7 +219,7 @@ def _size_before_crop(there: tuple[int, int], resize: Any, size: ImageSize) -> t
     """Return the width and height to resize an image of size `there` to.
 
     If `resize` is a pair of height and width, that is the size. Otherwise, the image keeps its
-    proportions and just covers a square of side `resize`, or its final size.
+    proportions and just covers a square of side `resize` or, for `COVER`, the final `size`.
     """
     height, width = height_and_width(size if resize == COVER else resize)
     if not isinstance(resize, int | str):

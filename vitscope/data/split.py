@@ -90,7 +90,7 @@ class Split:
         return [*self.images(rows).transpose(0, 2, 3, 1)]
 
     def mask(self, row: int) -> npt.NDArray[np.float64] | None:
-        """Return the share of each pixel that shows the image's subject; None without a mask."""
+        """Return, for each pixel, the share that shows the image's subject; None without a mask."""
         if "masks" not in self._file.names:
             return None
         pixels = self._file.array("masks")[row]

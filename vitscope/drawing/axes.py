@@ -87,8 +87,8 @@ def in_percent(*several: Axes) -> None:
 def share_zero(axes: Collection[Axes], room: Callable[[float], float]) -> None:
     """Put the zeros of overlaid axes at the same height, near their tops.
 
-    `room` takes how far values reach above zero, and returns how far the axis has to. Both are
-    multiples of the absolute lowest value.
+    `room` takes how far values reach above zero, and returns how far the axis has to reach. Both
+    are multiples of the absolute lowest value.
     """
     lows = {each: min(each.dataLim.y0, 0) or -1 for each in axes}
     above = max(room(max(each.dataLim.y1, 0) / -low) for each, low in lows.items())

@@ -117,7 +117,7 @@ class Shade:
 
 @dataclass(frozen=True)
 class Level:
-    """A horizontal line at a number, or at the value of a column unless it is null."""
+    """A horizontal line at a number, or at a column's first value, unless this is null."""
 
     at: str | float
     style: Mapping[str, Any]
@@ -133,10 +133,11 @@ class Level:
 
 @dataclass(frozen=True)
 class Theirs:
-    """Published points of a column; those of another model have their own axis, called `name`.
+    """Published points of a column.
 
-    Points of another model compare by shape alone. `measured` names measured points in the legend.
-    `at` returns the x values of the published points.
+    Points of another model, which can be compared by shape alone, have an axis of their own, called
+    `name`. `measured` names measured points in the legend. `at` returns the x values of the
+    published points.
     """
 
     column: str
@@ -160,9 +161,9 @@ Layer = Curve | Shade | Level | Theirs
 class Rows:
     """A row of panels, one for each model, drawn from the table rows that `where` chooses.
 
-    `table` is the index of the table among those of the kind. `scale` is called with all axes once
-    all is drawn, and sets their scales. The x label stands below the last row of panels and, if
-    `says_across`, also below this row.
+    `table` is the index of the table among the tables that the chart is drawn from. `scale` is
+    called with all axes after drawing, to set their scales. The last row of panels has the x label
+    below it; `says_across` adds the label below this row, too.
     """
 
     def __init__(
@@ -187,8 +188,8 @@ _BY_DEPTH = Across()
 class Chart:
     """A figure of curves, in one row of panels or in several rows, one below the other.
 
-    Depth bands are drawn between the cut points in a panel's rows that `bands_of` chooses, or those
-    in the table with the index `bands_from`.
+    Depth bands lie between cut points: those that `bands_of` chooses from a panel's rows or, if
+    `bands_from` is given, those of the panel's model in the table with this index.
     """
 
     def __init__(

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Member:
     """A model of a figure: its name in the tables, what to call it, and its family.
 
-    `nth` tells architectures apart in families that do not name one, such as timm. `recipe` is the
-    name of the first of several trainings that differ only in their seeds.
+    `nth` numbers the networks of a family whose name does not tell how they are built, such as
+    timm. `recipe` is the name of the first of several trainings that differ only in their seeds.
     """
 
     model: str
@@ -149,7 +149,8 @@ def points_of_figure(
 ) -> "pd.DataFrame":
     """Return the points of a figure as one table: rows of its tables, and published points.
 
-    The block table is left out if there are others: figures show its cut points as bands and marks.
+    The block table is left out if there are other tables: figures show its cut points as bands and
+    marks.
     """
     import pandas as pd
 

@@ -38,7 +38,7 @@ class Legend:
         self._entries.setdefault(label, {})
 
     def add(self, label: str, handle: Artist, look: Hashable = None) -> None:
-        """Add an entry; if the label exists, show a new `look` beside its others."""
+        """Add an entry; if the label exists, show a new `look` beside the looks that it has."""
         self._entries.setdefault(label, {}).setdefault(look, handle)
 
     def add_line(self, label: str, style: Mapping[str, Any], look: Hashable = None) -> None:
@@ -54,7 +54,7 @@ class Legend:
         self.add(label, Patch(facecolor=color, alpha=alpha, lw=0), color)
 
     def add_models(self, members: Sequence[Member]) -> None:
-        """Add an entry for each model, where models share a panel."""
+        """Add an entry for each model; meant for a panel that several models share."""
         for member, look in zip(members, looks_of(members), strict=True):
             self.add_line(member.label, look.curve)
 
@@ -77,9 +77,9 @@ class Legend:
     ) -> None:
         """Draw one legend for all panels, in the axes `inside` if given.
 
-        Otherwise it takes the place of a missing panel if it fits there: below the first axes of
-        `free`, and beside the second. Else it stands below all panels in as few rows as possible,
-        and the figure grows for many rows.
+        Otherwise, if it fits, it takes the place of a missing panel, below `free[0]` and to the
+        right of `free[1]`. Failing that, it stands below all panels in as few rows as possible, and
+        many rows make the figure higher.
         """
         if not self.entries():
             return
@@ -151,7 +151,10 @@ def published_label(
     axis: str = "right axis",
     always_own_axis: bool = False,
 ) -> str:
-    """Return the label of published values: `others` for other models, with `axis` if separate."""
+    """Return the label of published values.
+
+    It names `others` if a curve is of another model, and `axis` if the curves have their own axis.
+    """
     apart = another_model(curves)
     whose = f", {others}" if apart else ""
     where = f" ({axis})" if apart or always_own_axis else ""

@@ -17,7 +17,7 @@ from vitscope.drawing.figure import Member, with_variable
 
 # The colour of what belongs to no single model: second axes, and marks in a legend for all models.
 GRAY = "#595959"
-PALE = "#b3b3b3"  # shares, behind the curves of models
+PALE = "#b3b3b3"  # bars of shares, behind the curves of models
 SHADOW = "#808080"  # stands in a legend for lines that are white on a dark picture
 
 # The legend entry for the curves of all models.
@@ -25,7 +25,7 @@ OF_ALL: dict[str, Any] = {"color": GRAY, "marker": "o"}
 
 # A curve in a small sketch.
 SKETCHED: dict[str, Any] = {"markersize": 2, "linewidth": 0.7}
-# Points over a few tokens, behind curves over all tokens.
+# Points measured on a few tokens, behind curves of all tokens.
 FEW: dict[str, Any] = {"markersize": 2.4}
 
 # Widths of lines.
@@ -90,7 +90,7 @@ END = dict(_MARK, marker="*", markersize=8, markeredgecolor="white", markeredgew
 END_OF_WARMUP = dict(START, markersize=7.5, markerfacecolor="none", markeredgewidth=THIN)
 
 # Colour maps.
-MAP_COLORS = "inferno"  # shares
+MAP_COLORS = "inferno"  # maps of shares, such as attention
 SIMILARITY_COLORS = "magma"
 POSITION_COLORS = "viridis"
 SIGNED_COLORS = "RdBu_r"
@@ -189,7 +189,7 @@ PROBE_STYLES |= dict(zip(("position", "pixels"), _READ, strict=False))
 METHOD_STYLES = dict(zip(("grad_cam", "gradient_rollout", "rollout"), _READ, strict=True))
 METHOD_STYLES |= {"random": REFERENCE}
 
-_EDGE = 0.7  # of hollow markers
+_EDGE = 0.7  # the edge of hollow markers
 HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": _EDGE}
 HOLLOW_POINTS = {**HOLLOW, "linestyle": ""}
 
@@ -217,7 +217,7 @@ class Look:
 
     @property
     def hollow(self) -> dict[str, Any]:
-        """The same as `line` with a hollow marker, as published values have it."""
+        """The same as `line`, with a hollow marker, which published values have."""
         return replace(self, half_filled=False).line | HOLLOW
 
     @property
@@ -281,7 +281,7 @@ def with_palette(colors: Mapping[str, str]) -> AbstractContextManager[None]:
 
 
 def look_of(member: Member) -> Look:
-    """Return the look of a model's family; a checksum of the name chooses that of unknown ones."""
+    """Return the look of a model's family; an unknown family's depends on its name's checksum."""
     number = crc32(member.family.encode()) + member.nth
     look = _LOOKS.get(member.family) or _OTHER_LOOKS[number % len(_OTHER_LOOKS)]
     return replace(look, color=_family_colors.get({}).get(member.family, look.color))
@@ -319,7 +319,7 @@ _DEFAULT_SIZE = 7  # points
 
 
 def text_scale() -> float:
-    """Return the text size as a multiple of the default, at least 0.86: small text stops there."""
+    """Return the text size as a multiple of the default; text stops shrinking at 0.86."""
     return max(float(matplotlib.rcParams["font.size"] / _DEFAULT_SIZE), 0.86)
 
 

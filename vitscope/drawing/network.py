@@ -19,7 +19,7 @@ _LETTER = 0.05  # inches of the height, for each letter of the longest name
 # Points below the axes.
 _MARK_AT = 4.5  # the middle of the mark of a kind
 _NAMES_AT = 9  # the beginning of names
-# The least distance of names, in inches: of many cut points, only every second, third, ... has one.
+# The minimum distance between names, in inches; among many cut points, only every nth is named.
 _BETWEEN = 0.14
 # The labels of kinds, in the order of the legend.
 LABELS = {
@@ -67,7 +67,7 @@ def plot_cut_points(blocks: pd.DataFrame, label: str) -> Figure:
 
 
 def kinds_of(points: pd.DataFrame) -> list[str]:
-    """Return the kind of each cut point; a block that shrinks the map subsamples, unless an MSA."""
+    """Return each cut point's kind; "subsampling" if its block, unless an MSA, shrinks the map."""
     shrinks = subsamples(points) & (points["kind"] != "msa")
     return points["kind"].mask(shrinks, "subsampling").tolist()
 

@@ -43,7 +43,7 @@ _CHARACTER = 0.045  # a character above a picture
 _LINE = 0.12  # a line of text above a row of panels
 _STRIP = 0.5  # a colour bar below all groups, with its numbers and its label
 
-# Where that colour bar is, in shares of its strip: left, bottom, width and height.
+# Where the colour bar below all groups is, in shares of its strip: left, bottom, width and height.
 _BAR_BELOW = (0.3, 0.7, 0.4, 0.2)
 
 
@@ -93,7 +93,7 @@ class Groups:
 
 
 def _arrange_groups(columns: Sequence[int], bar: float) -> tuple[list[list[int]], float]:
-    """Return which groups stand side by side, by their columns, and the side of a panel."""
+    """Return the groups in each line, from their numbers of `columns`, and the side of a panel."""
 
     def side_of_panels(line: Sequence[int]) -> float:
         room = page_width() - bar * len(line)
@@ -118,7 +118,7 @@ def groups_of_panels(
     """Return groups of square panels without axes, side by side where they are narrow.
 
     `shapes` are the rows and columns of each group; `text` is the number of lines above each panel.
-    Each group has room for a colour bar or, with `one_scale`, there is room for one below all.
+    Each group has room for a colour bar or, with `one_scale`, there is room for one bar below all.
     """
     if find_given_axes(sum(rows * columns for rows, columns in shapes)) is not None:
         raise VitscopeError("This figure is laid out as a whole: leave ax out.")
@@ -183,7 +183,7 @@ def resize_bilinear(values: Array, size: tuple[int, int]) -> Array:
 
 
 def draw_product(axes: Axes, values: npt.ArrayLike, grid: tuple[int, int], pixels: Pixels) -> None:
-    """Draw a picture, each pixel multiplied by the value of a map there, from 0 to 1."""
+    """Draw a picture with each pixel multiplied by the map's value there, which is from 0 to 1."""
     height, width = pixels.shape[:2]
     plane = Image.fromarray(np.reshape(values, grid).astype(np.float32))
     bright = np.asarray(plane.resize((width, height), Image.Resampling.NEAREST))[..., None]

@@ -62,7 +62,7 @@ def width_of(count: int) -> float:
 
 
 def columns_of(count: int, least: float = _LEAST) -> int:
-    """Return how many panels stand side by side: what fits on the page, in rows of equal length."""
+    """Return how many panels a row has: what fits on the page, with rows about equally long."""
     most = max(1, int(page_width() / least / text_scale()))
     return ceil(count / ceil(count / most))
 
@@ -93,7 +93,7 @@ class Panel:
     def draw_interval(
         self, x: pd.Series, low: pd.Series, high: pd.Series, color: str | None = None
     ) -> None:
-        """Shade the interval around a curve, where there is one."""
+        """Shade the interval around a curve, if any point has one."""
         if low.notna().any():
             color = color or self.look.color
             self.axes.fill_between(x, low, high, color=color, alpha=INTERVAL_ALPHA, lw=0)
@@ -111,7 +111,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Panels:
-    """A figure and its axes, one for each model; those at an outer edge carry the labels.
+    """A figure and its axes, one for each model; axes at an outer edge carry the labels.
 
     The figure is not `whole` if the caller gave the axes; panels below others are not `titled`.
     """
@@ -161,8 +161,8 @@ class Panels:
         """Label the x axis below each column and the y axis left of each row, and set scales.
 
         A panel also has its own y label if a second y axis separates it from the panel on its left.
-        Call this after drawing, since panels without values then say so. `scales` is the default
-        for panels of one quantity.
+        Call this after drawing, since it writes "no values" into empty panels. `scales` is the
+        default for panels of one quantity.
         """
         for axes in self.axes:
             say_if_empty(axes)

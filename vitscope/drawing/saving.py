@@ -71,8 +71,8 @@ def check_font(where: str, name: str) -> None:
         )
 
 
-# By format, the key that holds all facts, and the key of the date, which is left out. Viewers show
-# no other keys.
+# Maps a format to the metadata key that holds all facts, and to the key of the date, which is left
+# out. Viewers show no other keys.
 _KEYS = {"pdf": ("Subject", "CreationDate"), "svg": ("Description", "Date")}
 FORMATS = (*_KEYS, "png")
 
@@ -100,7 +100,7 @@ def enlarge_small(figure: Figure) -> None:
 
 
 def _lay_out_figure(figure: Figure) -> None:
-    """Lay out a figure once for all formats, at the dpi of files: letters take whole dots."""
+    """Lay out a figure once for all formats, at the dpi of files, as letters take whole dots."""
     enlarge_small(figure)
     if figure.get_layout_engine() is not None:
         shown = figure.dpi
@@ -113,9 +113,10 @@ def _lay_out_figure(figure: Figure) -> None:
 def save(
     figure: Figure, path: Path | str, title: str, facts: Mapping[str, str], shows: str = ""
 ) -> None:
-    """Save a figure as pdf, svg or png, with the `facts` of its origin and what it `shows`.
+    """Save a figure as pdf, svg or png, with `facts` about its origin as metadata.
 
-    The same figure gives the same bytes: neither a date nor a path goes into the file.
+    An svg also describes what it `shows`. The same figure gives the same bytes: neither a date nor
+    a path goes into the file.
     """
     suffix = Path(path).suffix.removeprefix(".")
     if suffix not in FORMATS:

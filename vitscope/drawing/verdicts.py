@@ -1,6 +1,6 @@
 """A page of verdicts: a row for each claim, with verdicts on published and on measured values.
 
-Behind the mark of a verdict stands the model, or the pair of models, in the colour of the verdict.
+After the mark of a verdict stands the model, or the pair of models, in the colour of the verdict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -135,7 +135,7 @@ def write_marks(
 
 
 def write_claims(axes: Axes, found: Sequence[Said], left: float) -> None:
-    """Write claims below each other at the top of axes, each behind its marks."""
+    """Write claims below each other at the top of axes, each to the right of its marks."""
     below = 0.0
     for marks, lines in found:
         write_marks(axes, marks, below, left)

@@ -83,7 +83,7 @@ def _escape_latex(text: str) -> str:
 
 
 def as_fragment(title: str, paragraphs: Iterable[str], pictures: Mapping[str, bytes]) -> str:
-    """Return a title, paragraphs, and SVG pictures by alternative text, as HTML for a report."""
+    """Return a title, paragraphs and SVG `pictures`, by alternative text, as HTML for a report."""
     blocks = ['<meta charset="utf-8">', f"<h1>{escape(title)}</h1>"]
     blocks += [f"<p>{escape(text)}</p>" for text in paragraphs if text]
     for shown, svg in pictures.items():

@@ -21,13 +21,13 @@ from vitscope.errors import VitscopeError, quoted
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 LARGEST = 100_000
 INTEGER, FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
-# The most characters of a whole number: a sign and 18 digits, which fit into 64 bits.
+# The maximum length of a whole number: a sign and 18 digits, which fit into 64 bits.
 LONGEST_INTEGER = 19
 # The Unicode categories of control characters, surrogate halves, and line ends that only some
 # programs know.
 NO_TEXT = frozenset({"Cc", "Cs", "Zl", "Zp"})
-# Texts that would end or hide a script of a report, where Snakemake writes a study's texts
-# unescaped; and direction marks, which make a text look like another.
+# Texts that would end a script in a report or turn it into a comment, since Snakemake writes texts
+# of a study there unescaped; and direction marks, which make a text look like another.
 _UNSAFE = re.compile("</|<!--|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 SCALARS = {
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),

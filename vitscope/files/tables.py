@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 Columns = dict[str, tuple[str, str]]
 
 SEAL, SEAL_BYTES = b"vitscope", 12
-# The metadata key of a table that must have a seal; tables of other programs have none.
+# The metadata key that marks a table as sealed; tables that other programs wrote have no seal.
 SEALED = "sealed"
 WARNINGS = "warnings"
-# The metadata key for a file's model: its name and, after a comma, the moment of training.
+# The metadata key for the model that a file is about: its name and, after a comma, its snapshot.
 OF = "of"
 DESCRIPTION = "description"
 
@@ -100,7 +100,7 @@ class Table:
         return table.to_pandas(use_threads=False), facts
 
 
-# The table in a file that measures share if one pass over the images computes them.
+# The table in the file that several measures share if one pass over the images computes them all.
 PARTS = Table(
     "parts",
     {
@@ -204,7 +204,7 @@ def _open_unchecked(path: Path | str) -> "Iterator[pq.ParquetFile]":
 
 @contextmanager
 def _explained_errors(path: Path | str) -> Iterator[None]:
-    """Explain in one sentence why a table cannot be read, such as damage that hides a column."""
+    """Turn an error from reading a table, such as a column lost to damage, into one sentence."""
     import pyarrow as pa
 
     try:
@@ -254,13 +254,13 @@ def _read_facts(file: "pq.ParquetFile") -> dict[str, str]:
 
 
 def check_file_model(path: Path | str, found: str | None, model: str) -> None:
-    """Refuse a file whose metadata name another model; `found` is None for data in memory."""
+    """Refuse a file of another model; `found` is what its metadata say, None without a file."""
     if found and found.partition(",")[0] != model:
         raise VitscopeError(f"{path} is of {found} and not of {model}: delete it and run again.")
 
 
 def warning_metadata(warnings: Sequence[str]) -> dict[str, str]:
-    """Return the metadata entry for reasons to doubt a table's values, or {} without any."""
+    """Return the metadata entry for reasons to doubt a table's values, or {} if there are none."""
     return {WARNINGS: json.dumps(warnings)} if warnings else {}
 
 

@@ -306,7 +306,7 @@ class Pretraining:
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A model; `checkpoint`, each of `snapshots` and `history` say where a file comes from.
+    """A model; `checkpoint`, `history` and each of `snapshots` say where a file comes from.
 
     A model without `classes` has no classifier. `epoch` is the number of epochs after which its
     weights were taken, for figures by epoch.
@@ -537,7 +537,8 @@ NOT_AUGMENTED: Settings = {
 class Loss:
     """How the loss of networks that were trained elsewhere is measured.
 
-    Landscapes, Hessians and the fit use it; without it, the loss is measured as the recipe says.
+    Landscapes, Hessians and the fit use this section; without it, the loss is measured as the
+    recipe says.
     """
 
     weight_decay: float = required("Weight decay of their training; 0 for none.", minimum=0)
@@ -629,8 +630,8 @@ class OwnMeasure:
 class Figure:
     """A figure: its kind, its models, and what else it shows.
 
-    `pairs` are the pairs of models that it shows, if its kind is of pairs, `options` the keys that
-    only its kind has. Fields without a meaning are looked up when the study is loaded: the measure
+    `pairs` are the pairs of models that it shows, if its kind shows pairs; `options` are the keys
+    that only its kind has. Fields without a description are filled in on loading: the measure
     of the kind, the tables that the figure is drawn from, the measures among these tables, and
     whether the figure shows snapshots, or models by epoch.
     """
@@ -758,7 +759,7 @@ class StepWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildUp:
-    """How AlterNet is built up from a baseline; `weights` are of steps that were trained before."""
+    """How AlterNet is built up from a baseline; `weights` holds weights of steps trained before."""
 
     baseline: str = required(
         "A model of the family `resnet`, or `alternet` without attention: its `arch` gives the "

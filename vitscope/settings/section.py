@@ -1,4 +1,4 @@
-"""Declare settings as dataclasses; check and complete them by JSON schemas made from these."""
+"""Declare settings as dataclasses, whose JSON schemas check settings and fill in defaults."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -128,7 +128,7 @@ def _as_list(types: str | list[str]) -> list[str]:
 
 
 def _has_type(type_: str, value: object) -> bool:
-    """Tell whether a value has a JSON type or the type is `any`; booleans are not numbers."""
+    """Tell if a value has a JSON type: every value has the type `any`; booleans are no numbers."""
     if type_ == "any":
         return True
     return isinstance(value, TYPES[type_][1]) and (

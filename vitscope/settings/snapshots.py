@@ -8,7 +8,7 @@ from typing import Any
 INIT, WARMUP = "init", "warmup"
 # The last snapshot is the checkpoint of its model.
 END = "end"
-# The folder, beside the other snapshots, of those after the epochs that a recipe lists.
+# The folder, beside the other snapshots, for snapshots after the epochs that a recipe lists.
 EPOCHS = "epochs"
 # The table of a training, beside the snapshots.
 HISTORY_FILE = "history.parquet"

@@ -44,7 +44,7 @@ OF_VIEWS = {"heads": ("block", "heads", "query", "brightest"), "rollout": ("fusi
 def check_study(study: Study, results: str) -> None:
     """Refuse a study that cannot be made; `results` is the folder that the workflow writes to."""
     _check_files_of_models(study)
-    # The names of pages of the whole study are taken.
+    # Nothing else may have the name of a page of the whole study.
     for section in ("figures", "buildups", "videos"):
         for name in sorted({*getattr(study, section)} & {*PAGES_OF_STUDY}):
             pages = f"{', '.join(PAGES_OF_STUDY)}, which are pages of the whole study."
@@ -68,7 +68,7 @@ def check_study(study: Study, results: str) -> None:
 def _check_style(study: Study) -> None:
     for family in study.style.palette:
         check_known(study.path, "style.palette", family, family_names())
-    # Do not check the default font, which is part of Matplotlib: it takes long to search fonts.
+    # Do not check the default font, which is part of Matplotlib: searching for fonts takes long.
     if study.style.font != schema_of(Style)["properties"]["font"]["default"]:
         from vitscope.drawing.saving import check_font
 
@@ -314,7 +314,7 @@ def _check_files_of_buildup(study: Study, key: str, entry: BuildUp) -> None:
 
 
 def _check_training(study: Study, results: str) -> None:
-    """Refuse models whose paths say that this workflow trains them, but that it cannot train."""
+    """Refuse models that this workflow cannot train, although their paths say that it does."""
     files = [entry for model in study.models.values() for entry in model.files().values()]
     for name in study.models:
         folder = f"{results}/{study.name}/training/{name}/"

@@ -107,7 +107,7 @@ def _count_measured_images(study: Study, name: str, split: str) -> int:
 
 
 def named_classes(dataset: Dataset, split: str) -> dict[int, str]:
-    """Return the names of a split's classes by number, if they are known yet."""
+    """Return a split's class names by class number; empty if they are not known yet."""
     seen = opening.glance(dataset.source, split, 0)
     found = seen.classes if seen and dataset.classes is not None else []
     if not found:

@@ -36,7 +36,7 @@ _QUIET = ("-hide_banner", "-loglevel", "error")
 # Allow only video files, and no playlists, which may name files anywhere.
 _FORMATS = "mov,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,h264,hevc,yuv4mpegpipe,ivf,mxf"
 _INPUT = ("-protocol_whitelist", "file,pipe", "-format_whitelist", _FORMATS)
-# Make pixels square, since those of a video may be wider than high.
+# Make pixels square, since a video may have pixels that are wider than high.
 _SQUARE = "scale=iw*sar:ih,setsar=1,format=rgb24"
 _HEADER = re.compile(rb"YUV4MPEG2 W(\d+) H(\d+) F(\d+):(\d+) ")
 # A frame rate above this is the time base of a file without a frame rate.
@@ -128,7 +128,7 @@ def _read_picture_folder(folder: Path) -> Generator[Frame]:
 
 
 def open_animation(path: Path) -> Generator[Frame] | None:
-    """Return the frames of an animated picture, or None if a file is no picture; refuse a still."""
+    """Return an animated picture's frames; None if a file is no picture; refuse a still picture."""
     with path.open("rb") as file:
         may_be_animated = _ANIMATED.match(file.read(12))
     try:
@@ -219,7 +219,7 @@ def _read_film_frames(
 def write_film(
     path: Path, frames: Iterator[Frame], rate: Fraction | None, facts: Mapping[str, str]
 ) -> None:
-    """Write frames to an H.264 MP4, each repeated to fill its duration; make sides even."""
+    """Write frames to an H.264 MP4, each repeated to fill its duration; pad odd sides."""
     first = next(frames)
     # Delete an older file, since a process that outlived its run may still write to it.
     path.unlink(missing_ok=True)

@@ -90,7 +90,7 @@ def _star_field(x: Array, y: Array) -> Array:
 
 
 def _heart_field(x: Array, y: Array) -> Array:
-    # Fold onto the right half: a lobe, and as its tip part of a square that stands on a corner.
+    # Fold onto the right half: a lobe, and a tip that is part of a square standing on a corner.
     x = np.abs(x)
     lobe = 0.53 - np.hypot(x - 0.5, y + 0.42)
     tip = np.minimum(0.588 - 0.707 * x - 0.707 * y, 0.707 * (y - x) + 0.65)
@@ -110,8 +110,8 @@ def _brick_field(x: Array, y: Array) -> Array:
 
 
 Field = Callable[..., Array]
-# Fields that are positive inside a shape and fall by about 1 per unit of length; its radius is
-# about 1.
+# Fields that are positive inside a shape with a radius of about 1, and fall by about 1 per unit of
+# length.
 SHAPES: dict[str, Field] = {
     "disk": lambda x, y: 0.88 - np.hypot(x, y),
     "ring": lambda x, y: 0.3 - np.abs(np.hypot(x, y) - 0.7),
