@@ -28,7 +28,7 @@ def share_interval(count: int, total: int) -> Interval:
 
 
 def known_share_interval(share: float, total: int) -> Interval:
-    """Return the 95 % interval of a share of `total` images if the count is unknown."""
+    """Return the 95 % interval of a share of `total` images, of which no count is known."""
     return share_interval(round(share * total), total)
 
 
@@ -63,27 +63,27 @@ def independent_interval(ours: Array, theirs: Array) -> Interval | None:
 
 
 def resampled_chance(resampled: Array, above: float) -> float:
-    """Return the two-sided p-value of resamples against a number, `above`."""
+    """Return the two-sided p-value of a value, from its resamples, against the number `above`."""
     beyond = min(np.sum(resampled <= above), np.sum(resampled >= above))
     return min(1.0, float(2 * (1 + beyond) / (1 + len(resampled))))
 
 
 def mean_chance(values: Array, above: float) -> float:
-    """Return the two-sided p-value of the mean of values against a number, by Student's test."""
+    """Return the two-sided p-value of the mean of values against `above`, by Student's test."""
     from scipy.stats import ttest_1samp
 
     return float(ttest_1samp(values, above).pvalue)
 
 
 def independent_chance(ours: Array, theirs: Array, above: float) -> float:
-    """Return the two-sided p-value of the difference of two means against a number (Welch)."""
+    """Return the two-sided p-value of the difference of two means against `above` (Welch)."""
     from scipy.stats import ttest_ind
 
     return float(ttest_ind(ours - above, theirs, equal_var=False).pvalue)
 
 
 def decide_by_interval(value: float, above: float, interval: Interval | None) -> Says:
-    """Return "yes" or "no" if a value and its interval are on one side of a number, else "open"."""
+    """Say "yes" if a value and its interval exceed `above`, "no" if both are below, else "open"."""
     if interval is None:
         return "open"
     # Check the value, too: resamples of few cases may all lie on one side of the value.

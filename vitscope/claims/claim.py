@@ -22,7 +22,7 @@ class Traits:
 
 # The models of a figure, in the order of the figure.
 Models = Mapping[str, Traits]
-# A claim is about one model, or about a model and the one it is compared with.
+# A claim is about one model, or about a model and another that it is compared with.
 Subject = tuple[str, ...]
 
 # Makes the points of one model from its rows in a table and its rows in the block table.
@@ -99,7 +99,7 @@ def with_subsampling(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_order(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    """Return the points of one model from a table of one row per cut point."""
+    """Return the points of one model from a table with one row per cut point."""
     return with_subsampling(rows.sort_values("index", ignore_index=True))
 
 
@@ -229,7 +229,7 @@ small_against_large_patches = alike_but_for(
     "arch.patch_size",
     when=lambda ours, theirs: ours is not None and theirs is not None and ours < theirs,
 )
-# Epochs may differ with the size of the data: the same steps take more epochs of less data.
+# Epochs may differ with the size of the data: as many steps take more epochs on less data.
 less_against_more_data = alike_but_for(
     "training.images",
     "training.epochs",

@@ -101,7 +101,7 @@ def _rows_of_claims(
         measured = claim.find(*(ours[model] for model in subject))
         known = all(model in theirs for model in subject)
         found = claim.find(*(theirs[model] for model in subject)) if known else None
-        # A study asks for a comparison by name, so it gets a row even with nothing to compare.
+        # A study asks for comparisons by name, so each gets a row, even with nothing to compare.
         if measured or found or len(subject) > 1:
             series = ", ".join(published[model].series for model in subject) if found else None
             yield {"published_series": series, **_row_of_claim(claim, subject, measured, found)}
@@ -149,7 +149,7 @@ DISTINCT = ["model", "versus", "snapshot", "claim"]
 
 @dataclass(frozen=True)
 class Training:
-    """The recipe that a network was trained by, and the seed."""
+    """The recipe and the seed that a network was trained with."""
 
     recipe: str
     seed: Any

@@ -214,7 +214,7 @@ def share(measure: str, rule: str, margins: Callable[..., Array | None]) -> Stat
 
 
 def grows_with_depth(value: str, what: str, sign: int = 1) -> Statistic:
-    """Correlate the ranks of depth and a value over all cut points; `sign` -1 asks for a fall."""
+    """Correlate the ranks of depth and a value over cut points; a `sign` of -1 asks for a fall."""
 
     def trend_found(points: Points) -> Found | None:
         known = points.known(value)

@@ -30,7 +30,7 @@ def _choose_rows(rows: pd.DataFrame, where: Where | None) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Across:
-    """The x axis of a chart: a column times a number, its label and limits; `order` sorts rows."""
+    """The x axis of a chart: `column` times `times`, a label and limits; `order` sorts rows."""
 
     column: str = "depth"
     label: str = "Normalized depth"
@@ -44,8 +44,8 @@ class Curve:
     """A curve of one column, over the rows that `where` chooses.
 
     `style` may be a function of the model's look. `in_legend` is the style of a legend entry that
-    stands for all models. `interval` is the prefix of two columns, as "ci" of "ci_low" and
-    "ci_high", or empty if there is no interval.
+    stands for all models. `interval` is the prefix of two columns, such as "ci" for "ci_low" and
+    "ci_high"; it is empty if there is no interval.
     """
 
     column: str

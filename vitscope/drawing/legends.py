@@ -63,7 +63,7 @@ class Legend:
         self.add(BAND_LABELS[kind], Patch(**(look or BANDS[kind])))
 
     def entries(self) -> dict[str, Any]:
-        """Return the handles of each label, as a tuple; they are drawn side by side."""
+        """Return for each label a tuple of its handles, which are drawn side by side."""
         last = (INTERVAL, *BAND_LABELS.values())
         added = {label: tuple(looks.values()) for label, looks in self._entries.items() if looks}
         labels = [label for label in added if label not in last]
@@ -130,7 +130,7 @@ def percent(share: float, form: str = ".0f") -> str:
 
 
 def moment(snapshot: str) -> str:
-    """Return the name of a snapshot for readers, as "before training" for "init"."""
+    """Return the name of a snapshot for readers, such as "before training" for "init"."""
     return _MOMENTS.get(snapshot, snapshot)
 
 
@@ -140,7 +140,7 @@ def minus(text: str) -> str:
 
 
 def another_model(curves: Iterable[Published]) -> bool:
-    """Return whether any published curve is of another model than the measured one."""
+    """Return whether any published curve is of a model other than the measured one."""
     return any(not curve.same_model for curve in curves)
 
 

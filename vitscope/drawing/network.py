@@ -13,12 +13,12 @@ from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.looks import BAND_LABELS, GRAY, KIND_COLORS, KIND_EDGE, KIND_MARK, THREAD
 from vitscope.drawing.panels import page_width, width_of
 
-_STEP = 0.16  # inches of the width, for each cut point
-_HEIGHT = 2.3  # inches, without names
-_LETTER = 0.05  # inches of the height, for each letter of the longest name
-# Points below the axes.
-_MARK_AT = 4.5  # the middle of the mark of a kind
-_NAMES_AT = 9  # the beginning of names
+_STEP = 0.16  # inches of the figure's width per cut point
+_HEIGHT = 2.3  # inches, without the names of cut points
+_LETTER = 0.05  # inches of the figure's height per letter of the longest name
+# Distances below the axes, in points.
+_MARK_AT = 4.5  # to the middle of the mark of a kind
+_NAMES_AT = 9  # to the beginning of names
 # The minimum distance between names, in inches; among many cut points, only every nth is named.
 _BETWEEN = 0.14
 # The labels of kinds, in the order of the legend.
@@ -34,7 +34,7 @@ LABELS = {
 
 
 def plot_cut_points(blocks: pd.DataFrame, label: str) -> Figure:
-    """Draw each cut point: the multiply-adds since the previous one, its kind, stage and size."""
+    """Draw each cut point: its kind, stage, size, and multiply-adds since the cut point before."""
     points = blocks.sort_values("index").reset_index(drop=True)
     width = min(max(width_of(1), _STEP * len(points) + 1), page_width())
     height = _HEIGHT + _LETTER * points["name"].str.len().max()

@@ -22,11 +22,11 @@ _PANEL = 0.95
 _EDGES = 0.7  # labels at the edges
 _LEFT = -0.4  # from the edge of panels to the first of two columns of claims
 
-_LETTERS = 50  # in a line of a claim
-_LETTERS_OF_LABEL = 16  # in a line of a label
+_LETTERS = 50  # per line of a claim
+_LETTERS_OF_LABEL = 16  # per line of a label
 _SMALL = 6.5  # the size of labels in points
 
-# Draws a kind of figure of the network in axes.
+# Draws a figure of the network, of some kind, in the given axes.
 Draw = Callable[[Axes], object]
 
 

@@ -27,8 +27,8 @@ _LEGEND = 0.3
 _LEFT = -0.2  # from the edge of a panel to its claims
 
 _SMALL = 6  # the size of text in points
-_LETTERS = 19.7  # in an inch of a claim
-_LETTERS_OF_MARK = 4  # that fit in the place of a mark
+_LETTERS = 19.7  # per inch of a line of a claim
+_LETTERS_OF_MARK = 4  # that are as wide as a mark
 
 
 class Shown(NamedTuple):

@@ -30,7 +30,7 @@ _AROUND_TITLE = 1.1  # the labels left of a panel and the note right of its titl
 _BAR = 0.7  # a colour bar
 _BEHIND = 0.5  # a second y axis
 
-# Letters in an inch of the width of a panel with its labels.
+# Letters per inch of the width of a panel and its labels.
 _LETTERS = 13  # of a title or a label
 _LETTERS_OF_TITLE = 16  # of a title with a note beside it
 
@@ -47,7 +47,7 @@ _HEIGHT_WITH_STRIP = 2.3
 _NOTE_HEIGHT = 0.11
 
 _given: ContextVar[Axes | None] = ContextVar("axes that are drawn in", default=None)
-# Whether panels of one quantity have one scale.
+# Whether panels of one quantity share a scale or have their own.
 Scales = Literal["shared", "own"]
 _scales: ContextVar[Scales | None] = ContextVar("what is said of scales")
 
@@ -225,7 +225,7 @@ class Panels:
 
 
 def drawing_in(axes: Axes | None) -> AbstractContextManager[None]:
-    """Draw figures of one panel in these axes, whose figure keeps its size; None makes new axes."""
+    """Draw figures of one panel in `axes`, whose figure keeps its size; None makes new axes."""
     return with_variable(_given, axes)
 
 

@@ -39,7 +39,7 @@ _TICKS = ("xtick.major.pad", "ytick.major.pad", "xtick.major.size", "ytick.major
 
 @contextmanager
 def style(path: Path | str, own: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Draw and save with a style file and a study's `own` keys, and no settings of this machine."""
+    """Draw and save in the style of a file, changed by `own`, without settings of this machine."""
     if not Path(path).is_file():
         raise VitscopeError(
             f"There is no style file {path}: restore vitscope/drawing/style.mplstyle."

@@ -18,8 +18,8 @@ from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
 
 # Verdicts on published values are about a single network, or a pair.
 _OF_PUBLISHED = {"yes": "yes, in this network", "no": "no, in this network"}
-_SIZE = 6  # of text in points, the smallest on the page
-_HEAD_SIZE = 6.5  # of heads of columns in points
+_SIZE = 6  # the size of text in points, the smallest on the page
+_HEAD_SIZE = 6.5  # the size of the heads of columns in points
 
 # Where columns begin, in inches.
 _FIGURE = 0.08
@@ -35,8 +35,8 @@ _BETWEEN = 0.06  # the space between marks
 _MARK = 0.18  # the width of a mark before a claim
 _BETWEEN_CLAIMS = 0.03  # the space between claims that have no rows of their own
 
-_LETTERS = 66  # of a statement in a line
-_LETTERS_OF_NAME = 15  # of the name of a figure in a line
+_LETTERS = 66  # per line of a statement
+_LETTERS_OF_NAME = 15  # per line of the name of a figure
 
 
 class Mark(NamedTuple):

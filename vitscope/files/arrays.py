@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 
 
 def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the header of an .npy file: shape, whether it is stored column by column, and dtype."""
+    """Read an .npy file's header: shape, whether values are stored column by column, and dtype."""
     version = npy.read_magic(file)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     return read(file)
@@ -27,7 +27,7 @@ def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[An
 
 @dataclass(frozen=True)
 class Exported:
-    """The shape and dtype of an array, and its rows in order, `block` rows at a time."""
+    """The shape and dtype of an array; `rows` yields its rows in order, `block` at a time."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]

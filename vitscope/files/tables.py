@@ -210,7 +210,7 @@ def _explained_errors(path: Path | str) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException, UnicodeDecodeError, LookupError) as error:
-        # Arrow reports damaged pages as an OSError without a number.
+        # Arrow reports damaged pages as an OSError without an error number.
         if isinstance(error, OSError) and error.errno:
             reason = os.strerror(error.errno)
             raise VitscopeError(f"Cannot read the table {path}: {reason}.") from error

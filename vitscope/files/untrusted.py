@@ -1,4 +1,4 @@
-"""Guard against files from others: detect files that are no data, and limit memory for reading."""
+"""Guard against files from others: detect what is no data, and limit the memory for reading."""
 
 import re
 import resource

@@ -31,7 +31,7 @@ PAGES = (
 )
 # The folder of pictures of the default study's figures, relative to `docs/`.
 PICTURES = "../tests/pixels/expected"
-# The tables of counted claims, of the default study and of the study of CIFAR-100.
+# The tables of counted claims: of the default study, and of the study of CIFAR-100.
 _EXPECTED = ROOT / "tests" / "expected"
 CLAIMS_OF = {"mini": _EXPECTED / "claims.csv", "cifar100": _EXPECTED / "cifar100" / "claims.csv"}
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -372,7 +372,7 @@ class Model:
         return {"points": self.points, "norms": self.norms}
 
     def files(self) -> dict[str, Settings]:
-        """Return, by key, the entries that each name a file of the model."""
+        """Return the entries that name files of the model, by key."""
         history = {} if self.history is None else {"history": self.history}
         snapshots = {f"snapshots.{name}": entry for name, entry in self.snapshots.items()}
         return {"checkpoint": self.checkpoint, **snapshots, **history}

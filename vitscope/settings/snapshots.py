@@ -22,7 +22,7 @@ def after_epoch(epoch: int) -> str:
 
 
 def epochs_of(recipe: Mapping[str, Any]) -> dict[str, int]:
-    """Return, for the name of each snapshot of a recipe, after how many epochs it is taken."""
+    """Map the name of each snapshot of a recipe to the number of epochs after which it is taken."""
     listed = {after_epoch(n): n for n in sorted(recipe["snapshots"]) if n <= recipe["epochs"]}
     return {INIT: 0, WARMUP: recipe["warmup_epochs"], **listed, END: recipe["epochs"]}
 
