@@ -48,7 +48,7 @@ def score_agreement(
         ours = _interpolate_at_points(_curves_through_points(measured, curve), theirs)
         known = {key: line[ours[key].notna() & line.notna()] for key, line in theirs.items()}
         others = [
-            _score_curves(
+            _agreement_of_curves(
                 _interpolate_at_points(
                     _curves_through_points(evidence.published(other.points), curve), known
                 ),
@@ -65,9 +65,9 @@ def score_agreement(
                 "published_points": len(points),
                 "measured_points": len(measured),
                 "compared_points": sum(map(len, known.values())),
-                **_columns_of_score("{}", _score_curves(ours, known)),
-                **_columns_of_score("{}_of_line", _score_of_straight_line(known)),
-                **_columns_of_score("{}_of_other", _best_of_scores(others)),
+                **_columns_of_score("{}", _agreement_of_curves(ours, known)),
+                **_columns_of_score("{}_of_line", _agreement_of_straight_line(known)),
+                **_columns_of_score("{}_of_other", _best_agreement(others)),
                 "uncertainty": _uncertainty_over_resamples(measured, known, curve),
                 "unit": "decades" if curve.log else curve.y,
             }
@@ -106,7 +106,7 @@ def _interpolate_at_points(lines: Lines, theirs: Lines) -> Lines:
     return found
 
 
-def _score_curves(found: Lines, wanted: Lines) -> _Score:
+def _agreement_of_curves(found: Lines, wanted: Lines) -> _Score:
     there = {key: found[key].reindex(line.index).dropna() for key, line in wanted.items()}
     here = {key: wanted[key][line.index] for key, line in there.items()}
     ours, theirs = _changes_along_curves(there), _changes_along_curves(here)
@@ -120,7 +120,7 @@ def _score_curves(found: Lines, wanted: Lines) -> _Score:
     )
 
 
-def _score_of_straight_line(wanted: Lines) -> _Score:
+def _agreement_of_straight_line(wanted: Lines) -> _Score:
     """Return the best score that straight lines, fitted to the published curves, could reach."""
     theirs = _changes_along_curves(wanted)
     rising = _mean_if_any(theirs[np.isfinite(theirs) & (theirs != 0)] > 0)
@@ -161,7 +161,7 @@ def _join_values(lines: "Iterable[pd.Series[float]]") -> Array:
     return np.concatenate([np.empty(0), *(line.to_numpy() for line in lines)])
 
 
-def _best_of_scores(scores: Iterable[_Score]) -> _Score:
+def _best_agreement(scores: Iterable[_Score]) -> _Score:
     signs, correlations, errors = (
         [each for each in some if each is not None] for some in zip(_Score(), *scores, strict=True)
     )

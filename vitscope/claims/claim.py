@@ -58,7 +58,7 @@ class Claim:
 Row = tuple[str, str, Statistic]
 
 
-def claims_of(
+def make_claims(
     source: str, about: Callable[[Models], list[Subject]], why: str, *rows: Row
 ) -> tuple[Claim, ...]:
     """Make claims from `rows`; all have the same source and are about the same models."""

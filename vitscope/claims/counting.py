@@ -55,7 +55,7 @@ def count_claims(
     rows = [
         {"figure": figure, "snapshot": snapshot, **row, "statement": _say_statement(row, sides)}
         for snapshot, shown in moments.items()
-        for row in _rows_of_claims(evidence, shown, subjects, published)
+        for row in _count_each_claim(evidence, shown, subjects, published)
     ]
     return pd.DataFrame(rows, columns=list(COUNTED))
 
@@ -88,7 +88,7 @@ def measured_points(evidence: Evidence, tables: Tables, model: str) -> pd.DataFr
     return evidence.measured(rows, blocks)
 
 
-def _rows_of_claims(
+def _count_each_claim(
     evidence: Evidence,
     tables: Tables,
     subjects: Sequence[tuple[Subject, Claim]],
@@ -104,10 +104,10 @@ def _rows_of_claims(
         # A study asks for comparisons by name, so each gets a row, even with nothing to compare.
         if measured or found or len(subject) > 1:
             series = ", ".join(published[model].series for model in subject) if found else None
-            yield {"published_series": series, **_row_of_claim(claim, subject, measured, found)}
+            yield {"published_series": series, **_count_claim(claim, subject, measured, found)}
 
 
-def _row_of_claim(
+def _count_claim(
     claim: Claim, subject: Subject, measured: Found | None, published: Found | None
 ) -> dict[str, Any]:
     above = claim.statistic.above
@@ -120,15 +120,15 @@ def _row_of_claim(
         "measure": claim.statistic.measure,
         "percent": claim.statistic.percent,
         "holds_above": above,
-        **_columns_of_side("published", published, above),
-        **_columns_of_side("measured", measured, above),
+        **_counts_of_side("published", published, above),
+        **_counts_of_side("measured", measured, above),
         "certain": measured and measured.certain,
         "margin": measured and measured.margin,
         "p": measured and measured.chance(above),
     }
 
 
-def _columns_of_side(side: str, found: Found | None, above: float) -> dict[str, Any]:
+def _counts_of_side(side: str, found: Found | None, above: float) -> dict[str, Any]:
     low, high = (found.interval if found else None) or (None, None)
     verdict = found.verdict(above) if found else None
     # A value read off a published curve is shown but not judged.
@@ -164,7 +164,7 @@ def trainings(repeats: Sequence[Sequence[str]], seeds: Mapping[str, Any]) -> dic
     return {model: Training(first.get(model, model), seed) for model, seed in seeds.items()}
 
 
-def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
+def count_by_recipe(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
     """Add columns to counted claims: results over a recipe's trainings, verdicts, discovery rates.
 
     If a recipe has at least three trainings, Student's interval over them decides: the interval of
@@ -181,7 +181,7 @@ def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
         key = _claim_on_recipes(row, of)
         if key and pd.notna(row["measured_value"]):
             by_recipe.setdefault(key, []).append(row)
-    found = {key: _columns_over_trainings(rows) for key, rows in by_recipe.items()}
+    found = {key: _count_over_trainings(rows) for key, rows in by_recipe.items()}
     recipes = [
         found.get(_claim_on_recipes(row, of), _ONE_TRAINING) for row in claims.to_dict("records")
     ]
@@ -254,7 +254,7 @@ def _claim_on_recipes(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, 
     return (row["claim"], snapshot, *(training.recipe for training in known))
 
 
-def _columns_over_trainings(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, Any]:
+def _count_over_trainings(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, Any]:
     """Return the columns of a recipe: values of its trainings, their interval and the verdict."""
     if len(rows) < LEAST_TRAININGS:
         return _ONE_TRAINING

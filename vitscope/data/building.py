@@ -37,7 +37,7 @@ UNSTORED = "unstored"
 READ_BY = ("source", "image_size", "resize", "interpolation")
 
 
-def build(
+def build_split_file(
     name: str, dataset: Mapping[str, Any], split: str, path: Path, download: Path | None = None
 ) -> None:
     """Write the file of a data set's split; read the `download` if the source names no path."""
@@ -64,7 +64,10 @@ def build(
     if settings.get("stored", True):
         images = {"images": ("U8", (len(rows), *shape)), **integer_tensors(len(rows), source.extra)}
         masks = {"masks": ("U8", (len(rows), *shape[1:]))} if source.has_masks else {}
-        tensors, written = images | masks, _image_pieces(where, source, rows, dataset, classes)
+        tensors, written = (
+            images | masks,
+            _build_image_pieces(where, source, rows, dataset, classes),
+        )
         if wholes := _uncropped_images(source, rows[:WHOLES], dataset):
             sizes = np.array([each.shape[:2] for each in wholes])
             flat = np.concatenate([each.ravel() for each in wholes])
@@ -128,7 +131,7 @@ def _outputs_by_class(
     )
 
 
-def _mask_pixels(
+def _build_mask(
     sample: Sample, dataset: Mapping[str, Any], shape: tuple[int, ...], where: str
 ) -> Pixels:
     if sample.mask is None:
@@ -154,7 +157,7 @@ def _uncropped_images(source: Source, rows: Integers, dataset: Mapping[str, Any]
     return found if any(each.shape[:2] != size for each in found) else []
 
 
-def _image_pieces(
+def _build_image_pieces(
     where: str, source: Source, rows: Integers, dataset: Mapping[str, Any], classes: Numbering
 ) -> Iterator[tuple[str, int, Array]]:
     """Yield the content of the file in pieces, as `write_split` takes them."""
@@ -168,7 +171,7 @@ def _image_pieces(
         yield "sums", first, row_sums(pixels).view(np.int64)
         if source.has_masks:
             shape = pixels.shape[2:]
-            masks = [_mask_pixels(each, dataset, shape, where) for each in chosen]
+            masks = [_build_mask(each, dataset, shape, where) for each in chosen]
             yield "masks", first, np.stack(masks)
         yield "labels", first, _to_class_numbers(where, [each.label for each in chosen], classes)
         for column, extra in enumerate(source.extra):

@@ -67,9 +67,9 @@ def open_source(source: Mapping[str, Any], split: str, download: Path | None = N
     declaration, module = declared(source["kind"]), _source_module(source["kind"])
     path = local_path(source, split) or download
     if declaration.archive and path and "path" not in source:
-        from vitscope.data.archives import check_official
+        from vitscope.data.archives import check_official_archive
 
-        check_official(declaration.archive, source, path)
+        check_official_archive(declaration.archive, source, path)
     with bounded_memory(path) if path else nullcontext():
         opened: Source = module.open_split(source, split, path)
     return opened

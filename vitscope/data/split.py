@@ -159,7 +159,7 @@ def origin_and_rows(metadata: Mapping[str, str]) -> tuple[dict[str, str], list[i
     return origin, json.loads(metadata[ROWS])
 
 
-def choose_rows(
+def choose_rows_of_split(
     images: Split, wanted: int | None, seed: int | None, does: str
 ) -> npt.NDArray[np.int64]:
     """Return all rows of a split, or `wanted` of them; an error message begins with `does`."""
@@ -173,7 +173,9 @@ def choose_rows(
 
 
 def rows_to_classify(images: Split, wanted: int | None, seed: int | None) -> list[int]:
-    rows: list[int] = choose_rows(images, wanted, seed, "analysis: the study classifies").tolist()
+    rows: list[int] = choose_rows_of_split(
+        images, wanted, seed, "analysis: the study classifies"
+    ).tolist()
     return rows
 
 

@@ -48,7 +48,7 @@ def has_axis_behind(axes: Axes) -> bool:
     return any(twin.yaxis.get_label_position() == "right" for twin in twins)
 
 
-def say_if_empty(axes: Axes) -> None:
+def mark_empty_axes(axes: Axes) -> None:
     """Write "no values" into axes that show neither values nor another text."""
     # Remove lines without a finite point: they are not clipped, so the layout would make room for
     # them at a corner of the figure.
@@ -84,7 +84,7 @@ def in_percent(*several: Axes) -> None:
         axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
 
 
-def share_zero(axes: Collection[Axes], room: Callable[[float], float]) -> None:
+def align_zeros_of_axes(axes: Collection[Axes], room: Callable[[float], float]) -> None:
     """Put the zeros of overlaid axes at the same height, near their tops.
 
     `room` takes how far values reach above zero, and returns how far the axis has to reach. Both

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from vitscope.claims.points import AllPublished, Points, bands
 from vitscope.claims.statistics import certain_signs
 from vitscope.drawing.figure import Members, rows_of
-from vitscope.drawing.legends import published_label
+from vitscope.drawing.legends import published_legend_label
 from vitscope.drawing.looks import DOTTED, Look
 from vitscope.drawing.panels import Panel, Scales, make_panels, stack_panels
 from vitscope.errors import VitscopeError
@@ -152,7 +152,7 @@ class Theirs:
             x, axes = self.at(points, panel.rows), panel.back or panel.axes
             axes.plot(x, points[self.column], **style, clip_on=False, zorder=2.5)
             panel.legend.add_marker(self.measured, look.line, look)
-            panel.legend.add_line(published_label([panel.theirs]), style, look)
+            panel.legend.add_line(published_legend_label([panel.theirs]), style, look)
 
 
 Layer = Curve | Shade | Level | Theirs
@@ -243,7 +243,7 @@ class Chart:
             if self.bands_from is not None:
                 table = tables[self.bands_from]
                 points = [rows_of(table, member.model, ["index"]) for member in members]
-            _draw_bands(shown, points)
+            _draw_chart_bands(shown, points)
         for layer in rows.layers:
             if not isinstance(layer, Theirs):
                 shown[0].legend.expect(layer.label)
@@ -257,7 +257,7 @@ class Chart:
             rows.scale(*dict.fromkeys(axes for each in shown for axes in (each.axes, each.back)))
 
 
-def _draw_bands(shown: Sequence[Panel], cut_points: Sequence[pd.DataFrame]) -> None:
+def _draw_chart_bands(shown: Sequence[Panel], cut_points: Sequence[pd.DataFrame]) -> None:
     """Draw the depth bands; in a shared panel, only if all models have the same bands."""
     if len({panel.axes for panel in shown}) == len(shown):
         for panel, points in zip(shown, cut_points, strict=True):

@@ -92,7 +92,7 @@ def draw_from_tables(
     for name, table in shown.items():
         # A table of pairs of models need not have rows of each model.
         if "other_model" not in table:
-            _check_models_have_rows(name, table, members)
+            _check_figure_has_rows(name, table, members)
     if published is not None:
         given["published"] = published
     with with_scales(given.pop("scales", None)):
@@ -130,7 +130,7 @@ def _count_with_unit(counts: "pd.Series", one: str, many: str, after: str = "") 
     return f"{number} {one if high == 1 else many}{after}"
 
 
-def _check_models_have_rows(name: str, table: "pd.DataFrame", members: Members) -> None:
+def _check_figure_has_rows(name: str, table: "pd.DataFrame", members: Members) -> None:
     moments = {"": table}
     if "snapshot" in table:
         moments = {f" at '{moment}'": rows for moment, rows in table.groupby("snapshot")}
@@ -144,7 +144,7 @@ def _check_models_have_rows(name: str, table: "pd.DataFrame", members: Members) 
                 )
 
 
-def points_of_figure(
+def figure_as_table(
     tables: "Mapping[str, pd.DataFrame]", members: Members, published: "AllPublished"
 ) -> "pd.DataFrame":
     """Return the points of a figure as one table: rows of its tables, and published points.

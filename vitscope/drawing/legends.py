@@ -144,7 +144,7 @@ def another_model(curves: Iterable[Published]) -> bool:
     return any(not curve.same_model for curve in curves)
 
 
-def published_label(
+def published_legend_label(
     curves: Iterable[Published],
     *,
     others: str = "another model",

@@ -56,7 +56,7 @@ def plot_cut_points(blocks: pd.DataFrame, label: str) -> Figure:
     bars.tick_params(axis="x", length=0, pad=_NAMES_AT)
     bars.set_xlabel("Cut point")
     bars.set_title(label, pad=16)
-    _mark_stages(bars, points)
+    _mark_network_stages(bars, points)
     handles = [
         Patch(facecolor=KIND_COLORS[kind], **KIND_EDGE, label=label)
         for kind, label in LABELS.items()
@@ -72,7 +72,7 @@ def kinds_of(points: pd.DataFrame) -> list[str]:
     return points["kind"].mask(shrinks, "subsampling").tolist()
 
 
-def _mark_stages(bars: Axes, points: pd.DataFrame) -> None:
+def _mark_network_stages(bars: Axes, points: pd.DataFrame) -> None:
     """Write the size of the maps of each stage above the bars, and draw a line between stages."""
     for stage, members in points.groupby("stage", sort=False):
         first, last = members.index[[0, -1]]

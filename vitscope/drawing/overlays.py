@@ -25,7 +25,7 @@ from PIL import Image
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import literal
 from vitscope.drawing.looks import GRAY, MAP_COLORS, MOST_OPAQUE, text_scale
-from vitscope.drawing.panels import find_given_axes, page_width
+from vitscope.drawing.panels import axes_given_for_panels, page_width
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.files.images import Pixels, as_picture, as_pixels
@@ -120,7 +120,7 @@ def groups_of_panels(
     `shapes` are the rows and columns of each group; `text` is the number of lines above each panel.
     Each group has room for a colour bar or, with `one_scale`, there is room for one bar below all.
     """
-    if find_given_axes(sum(rows * columns for rows, columns in shapes)) is not None:
+    if axes_given_for_panels(sum(rows * columns for rows, columns in shapes)) is not None:
         raise VitscopeError("This figure is laid out as a whole: leave ax out.")
     bar, below = (0, text_scale() * _STRIP) if one_scale else (text_scale() * _BAR, 0)
     lines, side = _arrange_groups([columns for _, columns in shapes], bar)

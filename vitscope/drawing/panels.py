@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from vitscope.claims.points import Published, bands
-from vitscope.drawing.axes import axes_of_published, has_axis_behind, say_if_empty, tick_locator
+from vitscope.drawing.axes import axes_of_published, has_axis_behind, mark_empty_axes, tick_locator
 from vitscope.drawing.figure import Member, rows_of, with_variable
-from vitscope.drawing.legends import INTERVAL, Legend, published_label
+from vitscope.drawing.legends import INTERVAL, Legend, published_legend_label
 from vitscope.drawing.looks import BANDS, GRAY, INTERVAL_ALPHA, Look, look_of, looks_of, text_scale
 from vitscope.errors import VitscopeError
 
@@ -106,7 +106,7 @@ class Panel:
     def name_published(self, theirs: Published) -> None:
         """Name measured and published points in the legend, both as markers without a line."""
         self.legend.add_marker("measured", self.look.line, self.look)
-        self.legend.add_marker(published_label([theirs]), self.look.hollow, self.look)
+        self.legend.add_marker(published_legend_label([theirs]), self.look.hollow, self.look)
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Panels:
         default for panels of one quantity.
         """
         for axes in self.axes:
-            say_if_empty(axes)
+            mark_empty_axes(axes)
         shared = scales is not None and self._set_scales(_scales.get(None) or scales)
         labelled = set()
         for position, axes in enumerate(self.axes):
@@ -234,7 +234,7 @@ def with_scales(scales: Scales | None) -> AbstractContextManager[None]:
     return with_variable(_scales, scales)
 
 
-def find_given_axes(count: int) -> Axes | None:
+def axes_given_for_panels(count: int) -> Axes | None:
     """Return the axes that the caller gave for a figure of `count` panels, or None."""
     axes = _given.get()
     if axes is not None and count != 1:
@@ -247,7 +247,7 @@ def find_given_axes(count: int) -> Axes | None:
 
 def make_panels(count: int, least: float = _LEAST) -> Panels:
     """Return a figure with `count` panels, each at least `least` inches wide."""
-    axes = find_given_axes(count)
+    axes = axes_given_for_panels(count)
     if axes is not None:
         axes.yaxis.set_major_locator(tick_locator())
         return Panels(axes.figure.figure, [axes], 1, whole=False)
@@ -256,7 +256,7 @@ def make_panels(count: int, least: float = _LEAST) -> Panels:
 
 def stack_panels(count: int, rows: int, least: float = _LEAST) -> list[Panels]:
     """Return `rows` rows of `count` panels; rows too wide for the page are split into groups."""
-    if find_given_axes(count * rows):
+    if axes_given_for_panels(count * rows):
         return [make_panels(1)]
     columns = columns_of(count, least)
     groups = ceil(count / columns)

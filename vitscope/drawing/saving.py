@@ -77,7 +77,7 @@ _KEYS = {"pdf": ("Subject", "CreationDate"), "svg": ("Description", "Date")}
 FORMATS = (*_KEYS, "png")
 
 
-def _metadata_of_file(suffix: str, title: str, facts: Mapping[str, str]) -> dict[str, Any]:
+def _metadata_for_saving(suffix: str, title: str, facts: Mapping[str, str]) -> dict[str, Any]:
     maker = f"vitscope {__version__}"
     if suffix in _KEYS:
         about, date = _KEYS[suffix]
@@ -89,7 +89,7 @@ def _metadata_of_file(suffix: str, title: str, facts: Mapping[str, str]) -> dict
     return {"Title": title, **entries, "Software": maker}
 
 
-def enlarge_small(figure: Figure) -> None:
+def enlarge_text_for_saving(figure: Figure) -> None:
     """Enlarge text that is too small to read, and the powers of ten along an axis."""
     for axis in figure.findobj(Axis):
         size = axis.get_tick_params().get("labelsize", 0)
@@ -99,9 +99,9 @@ def enlarge_small(figure: Figure) -> None:
         text.set_fontsize(max(text.get_fontsize(), SMALLEST))
 
 
-def _lay_out_figure(figure: Figure) -> None:
+def _lay_out_for_saving(figure: Figure) -> None:
     """Lay out a figure once for all formats, at the dpi of files, as letters take whole dots."""
-    enlarge_small(figure)
+    enlarge_text_for_saving(figure)
     if figure.get_layout_engine() is not None:
         shown = figure.dpi
         figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
@@ -127,8 +127,10 @@ def save(
         # Turn this warning into an error: matplotlib would let panels and text overlap.
         warnings.filterwarnings("error", ".*layout not applied", UserWarning)
         try:
-            _lay_out_figure(figure)
-            figure.savefig(drawn, format=suffix, metadata=_metadata_of_file(suffix, title, facts))
+            _lay_out_for_saving(figure)
+            figure.savefig(
+                drawn, format=suffix, metadata=_metadata_for_saving(suffix, title, facts)
+            )
         except UserWarning as error:
             width, height = figure.get_size_inches()
             raise VitscopeError(

@@ -49,7 +49,7 @@ class SimilarityMap:
         return [self.up if self.across is None else self.across, self.up]
 
 
-def panels_of_maps(count: int, between: bool = False) -> Panels:
+def panels_of_similarity_maps(count: int, between: bool = False) -> Panels:
     """Return panels for `count` maps, with room for a colour bar.
 
     `between` says that each map compares two networks.
@@ -58,7 +58,7 @@ def panels_of_maps(count: int, between: bool = False) -> Panels:
     return make_square_panels(count, _BAR_WIDTH, _TEXT_HEIGHT - between * _NAMES_WIDTH)
 
 
-def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None:
+def draw_similarity_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None:
     """Draw a map in each panel, with one colour bar and one legend for all.
 
     Panels must have their titles and labels already.

@@ -59,7 +59,7 @@ def plot_verdicts(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     axes.set_axis_off()
     shown = [said for said in VERDICT_LOOKS if said in {*once["holds"], *_published_verdicts(once)}]
     meanings = [Mark(said, VERDICT_LOOKS[said].meaning) for said in shown]
-    below = write_marks(axes, meanings, _AROUND, _FIGURE, _RIGHT) + 2 * _AROUND
+    below = write_verdict_marks(axes, meanings, _AROUND, _FIGURE, _RIGHT) + 2 * _AROUND
     heads = {_FIGURE: "Figure", _CLAIM: "Claim", _PUBLISHED: "Published", _MEASURED: "Measured"}
     for left, head in heads.items():
         if left != _PUBLISHED or once["published_verdict"].notna().any():
@@ -101,8 +101,8 @@ def _draw_claim(
             if row["holds"] in VERDICT_LOOKS
         ]
     ends = (
-        write_marks(axes, theirs, top, _PUBLISHED, _MEASURED),
-        write_marks(axes, ours, top, _MEASURED),
+        write_verdict_marks(axes, theirs, top, _PUBLISHED, _MEASURED),
+        write_verdict_marks(axes, ours, top, _MEASURED),
     )
     return max(*ends, top + LINE * len(lines)) + _AROUND
 
@@ -115,7 +115,7 @@ def _name_subject(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
     return " / ".join(labels[row[each]] for each in ("model", "versus") if not pd.isna(row[each]))
 
 
-def write_marks(
+def write_verdict_marks(
     axes: Axes, marks: Iterable[Mark], top: float, left: float, right: float = _RIGHT
 ) -> float:
     """Write marks one after another, in lines between two edges; return where the lines end."""
@@ -134,11 +134,11 @@ def write_marks(
     return top + (line + 1) * LINE
 
 
-def write_claims(axes: Axes, found: Sequence[Said], left: float) -> None:
+def write_claims_and_verdicts(axes: Axes, found: Sequence[Said], left: float) -> None:
     """Write claims below each other at the top of axes, each to the right of its marks."""
     below = 0.0
     for marks, lines in found:
-        write_marks(axes, marks, below, left)
+        write_verdict_marks(axes, marks, below, left)
         write_at_inches(axes, left + _MARK * len(marks), below, "\n".join(lines))
         below += LINE * len(lines) + _BETWEEN_CLAIMS
 

@@ -83,7 +83,7 @@ def _encode_header(tensors: Tensors, metadata: Mapping[str, str]) -> bytes:
     return text + b" " * (-(len(text) + 8) % ALIGNMENT)
 
 
-def _read_checksums(header: bytes, stored: str, names: list[str]) -> dict[str, int]:
+def _read_tensor_checksums(header: bytes, stored: str, names: list[str]) -> dict[str, int]:
     if len(stored) != HEADER_DIGITS + TENSOR_DIGITS * len(names):
         raise ValueError(CHECKSUMS)
     blank = "0" * HEADER_DIGITS + stored[HEADER_DIGITS:]
@@ -95,7 +95,7 @@ def _read_checksums(header: bytes, stored: str, names: list[str]) -> dict[str, i
     return dict(zip(names, sums, strict=True))
 
 
-def _find_data_end(entries: Mapping[str, Any]) -> int:
+def _find_end_of_tensors(entries: Mapping[str, Any]) -> int:
     """Return where the last tensor ends; refuse gaps, overlaps and wrong sizes."""
     end = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
@@ -182,10 +182,10 @@ class TensorFile:
             entries: dict[str, Any] = json.loads(header)
             self.metadata: dict[str, str] = entries.pop("__metadata__", {})
             self.names = list(entries)
-            self._sums = _read_checksums(header, self.metadata.pop(CHECKSUMS), self.names)
+            self._sums = _read_tensor_checksums(header, self.metadata.pop(CHECKSUMS), self.names)
             self._start = 8 + length
             self._entries = entries
-            end = _find_data_end(entries)
+            end = _find_end_of_tensors(entries)
         except OSError as error:
             raise VitscopeError(f"Cannot read {self.path}: {error.strerror}.") from error
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

@@ -65,7 +65,7 @@ def bounded_memory(path: Path) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
-def bounded_steps(path: Path, steps: Iterable[T]) -> Iterator[T]:
+def steps_in_bounded_memory(path: Path, steps: Iterable[T]) -> Iterator[T]:
     """Yield the `steps` of reading a file, with a memory limit for each step."""
     iterator, end = iter(steps), object()
     while True:

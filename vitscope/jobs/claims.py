@@ -6,7 +6,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple
 
 from vitscope.claims.tables import AGREEMENT, CLAIMS
-from vitscope.files.pages import as_html, as_latex, as_markdown
+from vitscope.files.pages import page_as_html, page_as_latex, page_as_markdown
 from vitscope.files.tables import Table, read_warnings
 from vitscope.files.whole import write_text
 from vitscope.jobs import describing
@@ -79,7 +79,7 @@ def counted_claims(inputs: Files, values: Values) -> Counted:
     """Count the claims about figures from their tables; `values` are of `values_of_counting`."""
     from vitscope.claims import counting
     from vitscope.claims.agreement import score_agreement
-    from vitscope.claims.points import at_snapshots, read_published_of
+    from vitscope.claims.points import at_snapshots, published_points_of_figure
 
     evidence: dict[str, Evidence] = {}
     for name, figure in values["figures"].items():
@@ -96,14 +96,14 @@ def counted_claims(inputs: Files, values: Values) -> Counted:
     for name, found in evidence.items():
         figure = values["figures"][name]
         files = inputs["published"]
-        published = read_published_of(figure["published"], set(figure["columns"]), files)
+        published = published_points_of_figure(figure["published"], set(figure["columns"]), files)
         shown = at_snapshots(tables, figure["snapshots"])
         of_figure = (name, found, shown, figure["models"], published, traits)
         claims.append(counting.count_claims(*of_figure))
         agreement.append(score_agreement(name, found, shown, published))
     seeds = {model: each.get("training.seed") for model, each in traits.items()}
     trained = counting.trainings(values["repeats"], seeds)
-    every = counting.add_recipes(counting.join_rows_of_figures(CLAIMS, claims), trained)
+    every = counting.count_by_recipe(counting.join_rows_of_figures(CLAIMS, claims), trained)
     return Counted(every, counting.join_rows_of_figures(AGREEMENT, agreement), [*evidence.values()])
 
 
@@ -121,9 +121,9 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
         introduction_to_claims(claims),
         list_warnings(read_warnings(tables_in(inputs))) + shown,
     )
-    write_text(outputs["text"], as_markdown(*page))
-    write_text(outputs["page"], as_html(*page))
-    write_text(outputs["latex"], as_latex(title, shown))
+    write_text(outputs["text"], page_as_markdown(*page))
+    write_text(outputs["page"], page_as_html(*page))
+    write_text(outputs["latex"], page_as_latex(title, shown))
     _draw_verdicts(claims, outputs, values, inputs["style"])
     given = {**inputs, "claims": outputs["claims"]}
     introduce_study(given, {"page": outputs["introduction"]}, values["introduction"], resources)

@@ -73,7 +73,7 @@ def draw_video(inputs: Files, outputs: Files, values: Values, resources: Resourc
     from vitscope.files.whole import sha256_of
     from vitscope.jobs.opening import open_device, open_network, origin_of
     from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
-    from vitscope.video.frames import open_study_video
+    from vitscope.video.frames import open_study_video_frames
     from vitscope.video.showing import show
     from vitscope.video.views import Subject
     from vitscope.web.lockfile import confirm
@@ -96,7 +96,7 @@ def draw_video(inputs: Files, outputs: Files, values: Values, resources: Resourc
         confirm(settings["source"], path, Path(resources.lock), label=values["where"])
     if path and path.is_file():
         facts["Frames SHA-256"] = sha256_of(path)
-    opened = partial(open_study_video, path, settings["frames_per_second"])
+    opened = partial(open_study_video_frames, path, settings["frames_per_second"])
     output, where = Path(outputs["video"]), values["where"]
     for warning in show(subject, opened, output, settings, facts, where=where, say=resources.say):
         resources.warn(warning)

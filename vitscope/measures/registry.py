@@ -22,7 +22,7 @@ from vitscope.errors import VitscopeError, nearest
 from vitscope.measures.folders import GROUP, Installed, declare, measures_in, read_installed
 from vitscope.measures.legends import LEGENDS
 from vitscope.measures.measure import FigureKind, Given, Measure
-from vitscope.settings.section import schema_of
+from vitscope.settings.section import schema_of_section
 
 if TYPE_CHECKING:
     from vitscope.claims.claim import Evidence
@@ -52,7 +52,7 @@ def _taken_names() -> set[str]:
     kinds = {kind for measure in measures for kind in measure.figures}
     # Import by name, so that not every job depends on the module of the keys of a study.
     analysis = resolve_name("vitscope.settings.keys:Analysis")
-    return {*_built_in_packages(), *kinds, *TAKEN, *schema_of(analysis)["properties"]}
+    return {*_built_in_packages(), *kinds, *TAKEN, *schema_of_section(analysis)["properties"]}
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from vitscope.files.pairs import pair_name
 from vitscope.image_size import height_and_width
-from vitscope.settings.section import optional, required, schema_of, setting
+from vitscope.settings.section import optional, required, schema_of_section, setting
 from vitscope.settings.snapshots import END
 
 Settings = dict[str, Any]
@@ -333,7 +333,7 @@ class Model:
     std: Channels = optional(
         "Deviation of the pixels that the model expects; the data set's if left out.", **DEVIATIONS
     )
-    checkpoint: Settings = required(**schema_of(Checkpoint))
+    checkpoint: Settings = required(**schema_of_section(Checkpoint))
     training: Settings = setting(
         {}, "Settings of the study's `training` that differ for this model."
     )
@@ -342,9 +342,9 @@ class Model:
         "Weights from the training of the model by name, from first to last, each like "
         "`checkpoint`; `end` is `checkpoint` itself, and not listed.",
         propertyNames=NAME,
-        additionalProperties=schema_of(Checkpoint),
+        additionalProperties=schema_of_section(Checkpoint),
     )
-    history: Settings | None = optional(**schema_of(History))
+    history: Settings | None = optional(**schema_of_section(History))
     pretraining: Pretraining | None = optional()
     averages: str | None = optional(
         "The model of which this one averages neighbouring pixels, samples or members, and which "
@@ -354,7 +354,7 @@ class Model:
         "Where to read the network, in place of the cut points that are found in it: modules, "
         "each once. They are sorted in the order in which the network computes them.",
         minItems=1,
-        items=schema_of(Point),
+        items=schema_of_section(Point),
     )
     norms: Literal["after", "before"] = setting(
         "after",
@@ -549,7 +549,7 @@ class Loss:
         title="`none`, or keys and their values",
         additionalProperties=False,
         properties={
-            key: schema_of(Recipe)["properties"][key] | {"default": default}
+            key: schema_of_section(Recipe)["properties"][key] | {"default": default}
             for key, default in NOT_AUGMENTED.items()
         },
     )
@@ -698,7 +698,7 @@ class Video:
     """A video beside what a network makes of it: the model, the frames, and what is shown."""
 
     model: str = required("The model that sees the video.")
-    source: Settings = required(**schema_of(VideoSource))
+    source: Settings = required(**schema_of_section(VideoSource))
     shows: Literal["heads", "rollout", "components"] = setting(
         "heads",
         "What stands beside the video: a map of every head of one attention; the attention "
@@ -784,7 +784,7 @@ class BuildUp:
     training: Settings = setting(
         {}, "Settings of the recipe of the baseline that differ for all networks of the build-up."
     )
-    weights: Settings | None = optional(**schema_of(StepWeights))
+    weights: Settings | None = optional(**schema_of_section(StepWeights))
     published: str | None = optional(
         "A file of vitscope/claims/published_points/ with accuracies by number of MSAs, such as "
         "`fig12a.csv`, that are drawn beside the measured ones."

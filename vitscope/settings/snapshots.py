@@ -27,7 +27,7 @@ def epochs_of(recipe: Mapping[str, Any]) -> dict[str, int]:
     return {INIT: 0, WARMUP: recipe["warmup_epochs"], **listed, END: recipe["epochs"]}
 
 
-def epoch_of(name: str, warmup: int | None) -> int | None:
+def epoch_of_snapshot(name: str, warmup: int | None) -> int | None:
     """Return after how many epochs a snapshot was taken, None if unknown.
 
     `warmup` is the number of epochs of warm-up.
