@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.chance import (
-    LEAST_TRAININGS,
-    decide_by_interval,
-    false_discovery_rates,
-    mean_interval,
-)
+from vitscope.claims.chance import LEAST_TRAININGS, false_discovery_rates
 from vitscope.claims.claim import Claim, Evidence, Subject, Traits
+from vitscope.claims.intervals import decide_by_interval, mean_interval
 from vitscope.claims.points import Points, Published, at_snapshots
 from vitscope.claims.statistics import Found
 from vitscope.claims.tables import COUNTED

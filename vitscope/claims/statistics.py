@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from vitscope.claims import chance
-from vitscope.claims.chance import Interval, OfNetwork, decide_by_interval
-from vitscope.claims.intervals import TAILS
+from vitscope.claims import chance, intervals
+from vitscope.claims.chance import OfNetwork
+from vitscope.claims.intervals import TAILS, Interval, decide_by_interval
 from vitscope.claims.points import Points
 from vitscope.files.arrays import Array
 
@@ -51,10 +51,10 @@ class Found:
             return self.value, self.value
         if self.batches is not None:
             enough = len(self.batches) >= chance.LEAST_BATCHES
-            return chance.mean_interval(self.batches) if enough else None
+            return intervals.mean_interval(self.batches) if enough else None
         if self.draws is not None:
-            return chance.independent_interval(*self.draws)
-        return chance.resampled_interval(self.values[1:]) if len(self.values) > 1 else None
+            return intervals.independent_interval(*self.draws)
+        return intervals.resampled_interval(self.values[1:]) if len(self.values) > 1 else None
 
     def chance(self, above: float) -> float:
         """Return the two-sided p-value of the value against a number, `above`; NaN if untested."""

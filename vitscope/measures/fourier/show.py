@@ -6,7 +6,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 
-from vitscope.claims.chance import known_share_interval
 from vitscope.claims.claim import (
     AVERAGED,
     OTHER_MIXING,
@@ -21,6 +20,7 @@ from vitscope.claims.claim import (
     make_claims,
     with_subsampling,
 )
+from vitscope.claims.intervals import known_share_interval
 from vitscope.claims.points import AllPublished, Points
 from vitscope.claims.statistics import (
     falls,

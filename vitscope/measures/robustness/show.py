@@ -7,7 +7,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitscope.claims.chance import known_share_interval
 from vitscope.claims.claim import (
     AVERAGED,
     Claim,
@@ -17,6 +16,7 @@ from vitscope.claims.claim import (
     hybrid_against_convolution,
     value_in_row,
 )
+from vitscope.claims.intervals import known_share_interval
 from vitscope.claims.points import AllPublished
 from vitscope.claims.statistics import smaller
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
