@@ -245,7 +245,7 @@ def rank_correlation(x: Array, y: Array) -> Found | None:
 
 
 def compare_kinds(changed: Array, kinds: Array, more: str, less: str) -> Found | None:
-    """Subtract the mean change over blocks of the kind `less` from that over the kind `more`."""
+    """Return the mean change over blocks of kind `more` minus the mean change over kind `less`."""
     known = np.isfinite(changed[0])
     means = [changed[:, known & (kinds == kind)] for kind in (more, less)]
     if not all(each.shape[1] for each in means):
