@@ -22,5 +22,5 @@ def noise(path: Path, classes: int, images: int) -> Split:
         "interpolation": "bicubic",
         "splits": {"train": {"images": None, "seed": 0}},
     }
-    building.build("noise", dataset, "train", path)
+    building.build_split_file("noise", dataset, "train", path)
     return Split(path)

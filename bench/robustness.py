@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bench.rows import Row
 from vitscope.corruptions import CORRUPTIONS, SEVERITIES
 from vitscope.corruptions.corrupting import corrupt
-from vitscope.data.sources.shapes32 import draw
+from vitscope.data.sources.shapes32 import draw_shapes
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES, LARGE_IMAGES = 300, 16
@@ -41,7 +41,7 @@ def _job_seconds(folder: Path, pattern: str) -> list[float]:
 
 def measure_corruptions() -> list[Row]:
     """Time every corruption for 1,000 images, mean over severities."""
-    small = draw("test", np.arange(IMAGES), seed=0).pixels.transpose(0, 3, 1, 2).copy()
+    small = draw_shapes("test", np.arange(IMAGES), seed=0).pixels.transpose(0, 3, 1, 2).copy()
     large = small[:LARGE_IMAGES].repeat(7, axis=2).repeat(7, axis=3)
     rows, total = [], 0.0
     for name in CORRUPTIONS:

@@ -14,7 +14,7 @@ from bench.rows import Row
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import plain_attention
 from vitscope.settings.keys import Recipe
-from vitscope.settings.section import schema_of
+from vitscope.settings.section import schema_of_section
 from vitscope.training.batches import Batch, Batches, workers_for_batches
 from vitscope.training.steps import optimizer_for_steps, take_step
 
@@ -33,7 +33,7 @@ BOUND = 1 / 0.85
 
 def recipe_with(**changes: Any) -> dict[str, Any]:
     """Return the recipe that a study has by default, with all that augments."""
-    keys = schema_of(Recipe)["properties"]
+    keys = schema_of_section(Recipe)["properties"]
     defaults = {key: schema["default"] for key, schema in keys.items() if "default" in schema}
     return defaults | {"batch_size": BATCH, "erasing": 0.25} | changes
 

@@ -8,12 +8,10 @@ import pandas as pd
 import pytest
 from scipy.stats import bootstrap, spearmanr, ttest_1samp
 
-from vitscope.claims.chance import (
+from vitscope.claims.chance import false_discovery_rates, mean_chance, resampled_chance
+from vitscope.claims.intervals import (
     decide_by_interval,
-    false_discovery_rates,
-    mean_chance,
     mean_interval,
-    resampled_chance,
     resampled_interval,
     share_interval,
 )

@@ -14,7 +14,7 @@ from tests.helpers.claims import (
     variances,
     with_resamples,
 )
-from vitscope.claims.counting import Training, add_recipes, trainings
+from vitscope.claims.counting import Training, count_by_recipe, trainings
 from vitscope.measures import registry
 from vitscope.networks.finding.cut_points import CUT_POINT
 
@@ -109,7 +109,7 @@ OF = trainings([["a", "b", "c"]], {"a": 0, "b": 1, "c": 2})
 
 def test_three_trainings_decide_by_students_interval():
     values = [0.2, 0.3, 0.25]
-    found = add_recipes(rows(["a", "b", "c"], values), OF)
+    found = count_by_recipe(rows(["a", "b", "c"], values), OF)
     interval = ttest_1samp(values, 0).confidence_interval(0.95)
     assert found["trainings"].tolist() == [3, 3, 3]
     assert found["recipe_low"].tolist() == pytest.approx([interval.low] * 3)
@@ -124,7 +124,7 @@ def test_shares_go_by_their_margins_and_show_their_counts():
         ["a", "b", "c"], [1.0, 11 / 12, 1.0], [0.2, -0.1, 0.3], holds_above=0.5,
         measured_count=[12, 11, 12],
     )  # fmt: skip
-    found = add_recipes(share, OF)
+    found = count_by_recipe(share, OF)
     interval = ttest_1samp([0.2, -0.1, 0.3], 0).confidence_interval(0.95)
     assert found["recipe_low"].iloc[0] == pytest.approx(interval.low)
     assert found["values"].iloc[0] == [12, 11, 12]
@@ -133,7 +133,7 @@ def test_shares_go_by_their_margins_and_show_their_counts():
 
 @pytest.mark.parametrize("models", [["a", "b"], ["a", "b", "z"]])
 def test_fewer_trainings_say_what_is_known_of_each_network(models):
-    found = add_recipes(rows(models, [1.0] * len(models)), OF)
+    found = count_by_recipe(rows(models, [1.0] * len(models)), OF)
     assert set(found["recipe_verdict"]) == {"one training"}
     assert set(found["holds"]) == {"yes, in this network"}
     assert set(found["trainings"]) == {1}
@@ -144,31 +144,31 @@ def test_two_recipes_are_compared_by_trainings_with_the_same_seed():
                    **dict(zip("xyz", range(3), strict=False))})  # fmt: skip
     models, others = [[*"aabc"], [*"xyyz"]]
     pairs = rows(models, [0.1, 9.0, 0.2, 0.3]).assign(versus=others)
-    found = add_recipes(pairs, of).set_index(["model", "versus"])
+    found = count_by_recipe(pairs, of).set_index(["model", "versus"])
     # A pair of other seeds says nothing more, unless it is all that there is.
     assert [*found.index] == [("a", "x"), ("b", "y"), ("c", "z")]
-    alone = add_recipes(rows(["a"], [9.0]).assign(versus="y"), of)
+    alone = count_by_recipe(rows(["a"], [9.0]).assign(versus="y"), of)
     assert alone["recipe_verdict"].tolist() == ["one training"]
     assert found.loc[("a", "x"), "values"] == [0.1, 0.2, 0.3]
     alone = rows(["a", "b", "c"], [1.0, 1.1, 1.2]).assign(versus="w")
-    assert set(add_recipes(alone, of)["recipe_verdict"]) == {"one training"}
+    assert set(count_by_recipe(alone, of)["recipe_verdict"]) == {"one training"}
     # Where the other was trained once, the training with its seed is compared, on either side.
     once = trainings([["a", "b", "c"]], {**dict(zip("abc", range(3), strict=False)), "w": 1})
-    assert add_recipes(alone, once)["model"].tolist() == ["b"]
+    assert count_by_recipe(alone, once)["model"].tolist() == ["b"]
     turned = alone.assign(model="w", versus=[*"abc"])
-    assert add_recipes(turned, once)["versus"].tolist() == ["b"]
+    assert count_by_recipe(turned, once)["versus"].tolist() == ["b"]
 
 
 def test_a_claim_that_several_figures_show_counts_once():
     twice = pd.concat([rows(["a", "b", "c"], [0.2, 0.3, 0.25], figure=each) for each in "fg"])
-    found = add_recipes(twice.reset_index(drop=True), OF)
+    found = count_by_recipe(twice.reset_index(drop=True), OF)
     assert found["trainings"].tolist() == [3] * 6
     assert found["q"].tolist() == pytest.approx([0.01] * 6)
 
 
 def test_rates_of_false_verdicts_are_those_of_benjamini_and_hochberg():
     chances = [0.001, 0.04, 0.03, 0.6, np.nan]
-    found = add_recipes(rows([*"vwxyz"], [1.0] * 5).assign(p=chances), {})
+    found = count_by_recipe(rows([*"vwxyz"], [1.0] * 5).assign(p=chances), {})
     # Of four tests, the third and the second in order share the smaller of 0.03 * 4 / 2 and
     # 0.04 * 4 / 3.
     assert found["q"].tolist()[:4] == pytest.approx([0.004, 0.04 * 4 / 3, 0.04 * 4 / 3, 0.6])
@@ -208,6 +208,6 @@ def test_without_an_effect_a_recipe_is_decided_in_5_of_100_cases(statistic, seed
         holds_above=0.5 if statistic == "share" else 0.0,
     )
     of = {f"m{seed}": Training("r", seed) for seed in range(seeds)}
-    found = add_recipes(table, of).drop_duplicates("claim")
+    found = count_by_recipe(table, of).drop_duplicates("claim")
     decided = found["recipe_verdict"].isin(["yes", "no"]).mean()
     assert 0.04 <= decided <= 0.07

@@ -4,7 +4,7 @@ from dataclasses import astuple
 import pandas as pd
 import pytest
 
-from vitscope.claims.points import bands, read_published, subsamples
+from vitscope.claims.points import bands, read_published_points, subsamples
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.package_data import PUBLISHED_POINTS
@@ -47,7 +47,7 @@ COLUMNS = registry.kinds()["feature_variance"].published
 
 
 def test_curves_come_by_model_and_in_order():
-    curves = read_published(
+    curves = read_published_points(
         FIG9, COLUMNS, {"my_vit": "ViT", "my_resnet": "ResNet"}, same_models=True
     )
     assert list(curves) == ["my_vit", "my_resnet"]
@@ -55,7 +55,7 @@ def test_curves_come_by_model_and_in_order():
     assert (vit.series, vit.same_model, len(vit.points)) == ("ViT", True, 25)
     assert resnet.points["variance"].tolist()[:2] == [0.0922, 0.2008]
     assert vit.points["depth"].tolist() == pytest.approx([i / 24 for i in range(25)], abs=1e-6)
-    assert not read_published(FIG9, COLUMNS, {"my_vit": "ViT"})["my_vit"].same_model
+    assert not read_published_points(FIG9, COLUMNS, {"my_vit": "ViT"})["my_vit"].same_model
 
 
 def test_kinds_of_blocks_agree_with_the_published_bands():
@@ -99,7 +99,7 @@ def test_every_file_is_a_table_that_the_readme_names():
 )
 def test_a_file_or_series_that_is_wrong_is_named(file, series, message):
     with pytest.raises(VitscopeError, match=message):
-        read_published(PUBLISHED_POINTS / file, COLUMNS, {"m": series})
+        read_published_points(PUBLISHED_POINTS / file, COLUMNS, {"m": series})
 
 
 @pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n\x1a\n\xff\xfe"])
@@ -107,4 +107,4 @@ def test_a_file_that_is_no_table_is_named(tmp_path, content):
     file = tmp_path / "points.csv"
     file.write_bytes(content)
     with pytest.raises(VitscopeError, match=r"points\.csv"):
-        read_published(file, COLUMNS, {"m": "ViT"})
+        read_published_points(file, COLUMNS, {"m": "ViT"})

@@ -11,10 +11,10 @@ from tests.helpers.claims import (
     with_resamples,
 )
 from vitscope.claims import report
-from vitscope.claims.counting import add_recipes, join_rows_of_figures, trainings
+from vitscope.claims.counting import count_by_recipe, join_rows_of_figures, trainings
 from vitscope.claims.report import introduction_to_claims
 from vitscope.claims.tables import AGREEMENT, CLAIMS, COUNTED
-from vitscope.files.pages import as_markdown
+from vitscope.files.pages import page_as_markdown
 
 NAMES = {"vit": "ViT-Ti", "resnet": "ResNet-50"}
 
@@ -27,7 +27,7 @@ def sections(claims: pd.DataFrame, scores: pd.DataFrame, labels: dict[str, str])
 
 def test_what_is_doubted_stands_above_the_claims():
     assert report.list_warnings([]) == []
-    text = as_markdown("Claims", "", report.list_warnings(["vit is wrong | always", "cat"]))
+    text = page_as_markdown("Claims", "", report.list_warnings(["vit is wrong | always", "cat"]))
     assert "## Warnings" in text
     assert "| vit is wrong \\| always |\n| cat |" in text
 
@@ -39,7 +39,7 @@ def test_the_text_says_what_was_counted():
     claims = count_variances(table, theirs)
     scored = agreement("feature_variance", table, theirs)
     told = sections(claims, scored, {"m": "My model"})
-    text = as_markdown("Claims of mini", introduction_to_claims(claims), told)
+    text = page_as_markdown("Claims of mini", introduction_to_claims(claims), told)
     assert "more than half" in text
     assert "2 tested rows" in text
     lines = text.splitlines()
@@ -113,7 +113,7 @@ OPEN = {"recipe_verdict": "open", "holds": "open"}
 def test_findings_are_told_in_words(values, cells):
     claims = comparison(**values)
     _, section = sections(claims, pd.DataFrame(), NAMES)
-    text = as_markdown("Claims", introduction_to_claims(claims), [section])
+    text = page_as_markdown("Claims", introduction_to_claims(claims), [section])
     assert f"| ViT-Ti against ResNet-50 | MSAs go by shape | {cells} |" in text.splitlines()
     assert section.text.startswith("The paper infers this from Fig. 2b")
 
@@ -163,7 +163,7 @@ def test_trainings_of_a_recipe_stand_beside_each_other():
     tables = [variances(name, kinds, [8] * 5, curve) for name, curve in curves.items()]
     of = trainings([["a", "b", "c"]], {"a": 0, "b": 1, "c": 2})
     claims = count_variances(pd.concat(tables))
-    again = add_recipes(claims[list(COUNTED)], of)
+    again = count_by_recipe(claims[list(COUNTED)], of)
     found = report.findings_as_table(again, {name: f"ViT {name}" for name in "abc"})
     of_msas = found[found["claim"] == "MSAs reduce the feature map variance"]
     assert set(of_msas["measured"]) == {"2 of 2; of 3 trainings: 2, 2, 2"}

@@ -12,12 +12,12 @@ from tests.security.bombs import in_memory
 from vitscope.corruptions import SEVERITIES, corrupted
 from vitscope.corruptions.corrupted import CorruptedImages, build_corrupted
 from vitscope.corruptions.corrupting import corrupt
-from vitscope.data.sources.shapes32 import draw
+from vitscope.data.sources.shapes32 import draw_shapes
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 
 COUNT, CHOSEN = 20, 12
-DRAWN = draw("test", np.arange(COUNT), seed=0)
+DRAWN = draw_shapes("test", np.arange(COUNT), seed=0)
 
 
 def split_of(folder: Path, **changes: Any) -> Split:

@@ -25,12 +25,12 @@ from vitscope.corruptions.corrupting import (
     impulse_noise,
     shot_noise,
 )
-from vitscope.data.sources.shapes32 import draw
+from vitscope.data.sources.shapes32 import draw_shapes
 from vitscope.errors import VitscopeError
 from vitscope.package_data import ROOT
 from vitscope.studies.loading import analysis_schema
 
-SHAPES = draw("test", np.arange(200), seed=0).pixels.transpose(0, 3, 1, 2).copy()
+SHAPES = draw_shapes("test", np.arange(200), seed=0).pixels.transpose(0, 3, 1, 2).copy()
 SMOOTH = np.float32([0.05, 0.2, 0.4, 0.8, 1, 0.6])
 CHANCE = {"gaussian_noise", "shot_noise", "impulse_noise", "glass_blur", "motion_blur", "snow"}
 CHANCE |= {"frost", "fog", "elastic_transform"}

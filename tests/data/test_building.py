@@ -15,7 +15,7 @@ from PIL import Image
 from tests.helpers.overlays import as_png
 from tests.helpers.splits import GENERATED, arrays, built, write_folder
 from vitscope.data.building import UnstoredSplit, open_split_file, preprocess
-from vitscope.data.sources.shapes32 import draw
+from vitscope.data.sources.shapes32 import draw_shapes
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.family import find_family
@@ -114,7 +114,7 @@ def test_an_artefact_holds_the_chosen_images_and_what_is_known_of_them(tmp_path:
     rows = arrays["index"]
     assert len(set(rows)) == 300
     assert list(rows) == sorted(rows)
-    drawn = draw("test", rows, seed=0)
+    drawn = draw_shapes("test", rows, seed=0)
     np.testing.assert_array_equal(arrays["images"], drawn.pixels.transpose(0, 3, 1, 2))
     np.testing.assert_array_equal(arrays["labels"], drawn.labels)
     np.testing.assert_array_equal(split.column("shape"), drawn.shapes)

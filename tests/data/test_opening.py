@@ -14,7 +14,7 @@ from tests.helpers.refusals import refusal
 from tests.helpers.sources import open_path
 from tests.helpers.web import Site, whole
 from vitscope.data import sources
-from vitscope.data.archives import download_official, find_official
+from vitscope.data.archives import download_official_archive, find_official_archive
 from vitscope.data.opening import (
     Declaration,
     archive_needed,
@@ -60,13 +60,13 @@ def test_the_archive_comes_checked(site: Site, tmp_path: Path) -> None:
     url = site.at("/kriz/cifar-100-binary.tar.gz", whole(ARCHIVE))
     facts = {"md5": hashlib.md5(ARCHIVE).hexdigest(), "size": len(ARCHIVE)}
     archive = {"url": url, "files": {"cifar-100-binary.tar.gz": facts}}
-    download_official(archive, {"kind": "cifar100"}, target, label="cifar100", say=print)
+    download_official_archive(archive, {"kind": "cifar100"}, target, label="cifar100", say=print)
     source = open_path("cifar100", target, "test")
     assert (len(source), source.classes) == (1, ["apple"])
     # An address of something else.
     source, archive = {"kind": "cifar10", "url": url}, declared("cifar10").archive
     with pytest.raises(VitscopeError, match="names none of the official archives cifar-10-python"):
-        download_official(archive, source, target, label="data", say=print)
+        download_official_archive(archive, source, target, label="data", say=print)
 
 
 @pytest.mark.parametrize("size", [len(ARCHIVE), 168_513_733])
@@ -77,7 +77,7 @@ def test_another_archive_is_refused(site: Site, tmp_path: Path, size: int) -> No
     url = site.at("/mirror/cifar-100-binary.tar.gz", whole(ARCHIVE))
     source = {"kind": "cifar100", "url": url}
     with pytest.raises(VitscopeError, match="where the publisher says"):
-        download_official(archive, source, tmp_path / "cifar", label="data", say=print)
+        download_official_archive(archive, source, tmp_path / "cifar", label="data", say=print)
     assert not list(tmp_path.iterdir())
 
 
@@ -101,7 +101,7 @@ def test_a_source_declares_what_its_module_holds(kind: str) -> None:
     assert set(declaration.required) <= {*declaration.shared, *declaration.keys}
     assert [*inspect.signature(module.open_split).parameters] == ["source", "split", "file"]
     if declaration.archive:
-        url, _, _ = find_official(declaration.archive, {"kind": kind}, kind)
+        url, _, _ = find_official_archive(declaration.archive, {"kind": kind}, kind)
         assert url.startswith("https://")
 
 

@@ -20,7 +20,7 @@ from vitscope.drawing.charts import Chart, Theirs
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import INTERVAL_ALPHA
-from vitscope.drawing.saving import enlarge_small, style
+from vitscope.drawing.saving import enlarge_text_for_saving, style
 from vitscope.errors import VitscopeError
 from vitscope.measures.registry import drawing, kinds
 from vitscope.package_data import STYLE
@@ -144,7 +144,7 @@ def drawn_once(kind, count, compared, width, font_size):
         theirs = published(kind, file, {MEMBERS[i].model: series for i in compared})
     with style(STYLE, {"width": width, "font_size": font_size}):
         figure = draw_kind(kind, tables, members, theirs)
-        enlarge_small(figure)
+        enlarge_text_for_saving(figure)
         figure.draw_without_rendering()
     return figure
 

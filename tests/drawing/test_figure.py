@@ -6,8 +6,8 @@ from tests.drawing import test_every_kind
 from tests.drawing.test_every_kind import MEMBERS, PUBLISHED, axes_of, draw
 from tests.helpers.claims import published
 from vitscope.claims.points import Published
-from vitscope.drawing.figure import literal, points_of_figure, rows_of
-from vitscope.drawing.legends import another_model, percent, published_label
+from vitscope.drawing.figure import figure_as_table, literal, rows_of
+from vitscope.drawing.legends import another_model, percent, published_legend_label
 from vitscope.measures.registry import kinds
 
 ROWS = pd.DataFrame(
@@ -54,7 +54,7 @@ def test_every_point_of_a_line_is_there(kind):
     if compared:
         file, series = PUBLISHED[kind]
         theirs = published(kind, file, {MEMBERS[1].model: series})
-    points = points_of_figure(tables, MEMBERS[:2], theirs)
+    points = figure_as_table(tables, MEMBERS[:2], theirs)
     there = {*map(tuple, points[[*PLAIN[kind]]].round(9).to_numpy())}
     # What points are compared with, as the largest entropy there can be, is dashed.
     lines = [
@@ -83,7 +83,7 @@ SAME, OTHER = (Published("ViT", pd.DataFrame(), same) for same in (True, False))
     ],
 )
 def test_the_legend_says_whose_values_are_published_and_where(curves, options, label):
-    assert published_label(curves, **options) == label
+    assert published_legend_label(curves, **options) == label
     assert another_model(curves) == ("other" in label)
 
 

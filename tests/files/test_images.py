@@ -15,7 +15,7 @@ from tests.security.bombs import in_memory, png
 from vitscope.errors import VitscopeError
 from vitscope.files.images import decode_image
 from vitscope.scopes.images import Wanted, store_scope_images
-from vitscope.video.frames import open_video
+from vitscope.video.frames import open_video_frames
 
 # Every value, and nothing symmetric: what is turned, inverted or cut off is another picture.
 GREY = np.random.default_rng(0).permutation(np.arange(256, dtype=np.uint8)).reshape(8, 32)
@@ -110,7 +110,7 @@ def test_folders_masks_and_frames_are_scaled(tmp_path: Path) -> None:
     (sample,) = open_path("folder", tmp_path).samples(np.array([0]))
     assert sample.mask is not None
     (tmp_path / "a.mask.png").unlink()
-    (frame,) = open_video(tmp_path).frames
+    (frame,) = open_video_frames(tmp_path).frames
     for found in (sample.image, sample.mask, frame.picture):
         np.testing.assert_array_equal(np.asarray(found)[..., 0], GREY)
 

@@ -1,6 +1,12 @@
 from html.parser import HTMLParser
 
-from vitscope.files.pages import Section, as_html, as_latex, as_markdown, text_as_html
+from vitscope.files.pages import (
+    Section,
+    page_as_html,
+    page_as_latex,
+    page_as_markdown,
+    text_as_html,
+)
 
 SECTIONS = [
     Section("One", "", ("a", "b"), [("1", "2"), ("x|y", "<b>&\nz")]),
@@ -52,21 +58,21 @@ class Reader(HTMLParser):
 
 
 def test_markdown() -> None:
-    assert as_markdown("Title", "What it is.", SECTIONS) == MARKDOWN
+    assert page_as_markdown("Title", "What it is.", SECTIONS) == MARKDOWN
 
 
 def test_latex_says_the_same() -> None:
-    text = as_latex("Title", SECTIONS)
+    text = page_as_latex("Title", SECTIONS)
     assert text.count(r"\begin{longtable}") == text.count(r"\end{longtable}") == len(SECTIONS)
     rows = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines() if " & " in line]
     assert rows[1:] == [["1", "2"], ["x|y", r"$<$b$>$\& z"]]
     assert rows[0][0].endswith(r"\toprule a")
-    signs = as_latex("", [Section(r"50 % of {a_b} \ #1", "", ("c",), [])])
+    signs = page_as_latex("", [Section(r"50 % of {a_b} \ #1", "", ("c",), [])])
     assert r"\caption{50 \% of \{a\_b\} \textbackslash{} \#1}" in signs
 
 
 def test_html_says_the_same() -> None:
-    reader = Reader(as_html("Title", "What it is.", SECTIONS))
+    reader = Reader(page_as_html("Title", "What it is.", SECTIONS))
     assert reader.open == []
     said = [text for tag, text in reader.texts if tag != "style"]
     words = ["Title", "Title", "What it is.", "One", "a", "b", "1", "2", "x|y", "<b>&\nz"]

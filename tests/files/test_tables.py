@@ -13,13 +13,13 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tables import (
     PARTS,
     Table,
-    has_part,
+    has_table_part,
     read_metadata,
-    read_part,
+    read_table_part,
     read_warnings,
     warning_metadata,
     write_csv,
-    write_parts,
+    write_table_parts,
 )
 from vitscope.jobs.tables import find_table, tables
 from vitscope.package_data import ROOT
@@ -161,33 +161,35 @@ ONE, OTHER = (Table(name, {"value": ("int64", "a number")}) for name in ("one_ro
 
 def test_a_part_is_found_among_those_of_other_measures(tmp_path: Path) -> None:
     path, rows = tmp_path / "pass.parquet", pd.DataFrame({"value": [1, 2]})
-    assert not has_part(path, "one")
+    assert not has_table_part(path, "one")
     file = ONE.to_bytes(rows, {"data_sha256": "ab"})
-    write_parts({"other": OTHER.to_bytes(rows + 2), "one": file}, path)
-    assert has_part(path, "one")
-    assert not has_part(path, "another")
-    found, facts = read_part(ONE, path, "one")
+    write_table_parts({"other": OTHER.to_bytes(rows + 2), "one": file}, path)
+    assert has_table_part(path, "one")
+    assert not has_table_part(path, "another")
+    found, facts = read_table_part(ONE, path, "one")
     assert found["value"].tolist() == [1, 2]
     assert facts == {"data_sha256": "ab", "table": "one_row"}
     # Others read all of it.
     assert PARTS.read(path)["measure"].tolist() == ["other", "one"]
     with pytest.raises(VitscopeError, match=r"pass.parquet has no part of another: delete it and"):
-        read_part(ONE, path, "another")
+        read_table_part(ONE, path, "another")
     with pytest.raises(VitscopeError, match=r"pass.parquet is not a one_row table of this version"):
-        read_part(ONE, path, "other")
-    write_parts({"one": file.replace(b"one", b"onE", 1)}, path)
+        read_table_part(ONE, path, "other")
+    write_table_parts({"one": file.replace(b"one", b"onE", 1)}, path)
     with pytest.raises(VitscopeError, match=r"pass.parquet is damaged"):
-        read_part(ONE, path, "one")
+        read_table_part(ONE, path, "one")
 
 
 def test_no_bit_that_changes_gives_another_part(tmp_path: Path) -> None:
     """The seal of the whole file is not read, so the part has to tell by itself."""
     path, rows = tmp_path / "pass.parquet", pd.DataFrame({"value": [1, 2]})
-    write_parts({"other": OTHER.to_bytes(rows + 2), "one": ONE.to_bytes(rows, {"a": "b"})}, path)
+    write_table_parts(
+        {"other": OTHER.to_bytes(rows + 2), "one": ONE.to_bytes(rows, {"a": "b"})}, path
+    )
     said: list[str] = []
     for _ in flip_bits(path, 3):
         try:
-            found, facts = read_part(ONE, path, "one")
+            found, facts = read_table_part(ONE, path, "one")
         except VitscopeError as error:
             said.append(str(error))
         else:

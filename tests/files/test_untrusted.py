@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.security.contained import refusal_of, refusal_or_none
 from vitscope.errors import VitscopeError
-from vitscope.files.untrusted import LEAST, bounded_memory, bounded_steps
+from vitscope.files.untrusted import LEAST, bounded_memory, steps_in_bounded_memory
 
 MEBIBYTE = 1 << 20
 
@@ -33,7 +33,7 @@ def test_a_small_file_takes_no_more_than_any_may(tmp_path: Path) -> None:
 
 def test_the_limit_ends_with_the_reading(tmp_path: Path) -> None:
     path, before = file_of(tmp_path / "a", 1000), resource.getrlimit(resource.RLIMIT_DATA)
-    steps = bounded_steps(path, iter([1, 2]))
+    steps = steps_in_bounded_memory(path, iter([1, 2]))
     for _ in steps:
         assert resource.getrlimit(resource.RLIMIT_DATA) == before
     with suppress(VitscopeError), bounded_memory(path):

@@ -26,7 +26,7 @@ from torch import nn
 
 from tests.gpu import needs_cuda
 from tests.helpers.networks import every_mini, mini_blocks
-from vitscope.data.building import build
+from vitscope.data.building import build_split_file
 from vitscope.data.split import Split, known_labels
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.attention import compute as attention
@@ -87,7 +87,7 @@ VIT = STUDY.models["vit"]
 def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
     path = tmp_path_factory.mktemp("data") / "test.safetensors"
     dataset = asdict(STUDY.data["shapes32"]) | {"splits": {"test": {"images": IMAGES, "seed": 0}}}
-    build("shapes32", dataset, "test", path)
+    build_split_file("shapes32", dataset, "test", path)
     return Split(path)
 
 

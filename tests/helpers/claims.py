@@ -12,9 +12,9 @@ import pandas as pd
 
 from vitscope.claims.agreement import score_agreement
 from vitscope.claims.claim import Evidence
-from vitscope.claims.counting import add_recipes, count_claims
+from vitscope.claims.counting import count_by_recipe, count_claims
 from vitscope.claims.intervals import RESAMPLED
-from vitscope.claims.points import Published, read_published
+from vitscope.claims.points import Published, read_published_points
 from vitscope.measures import registry
 from vitscope.package_data import PUBLISHED_POINTS
 
@@ -85,7 +85,7 @@ def evidence(kind: str) -> Evidence:
 def published(
     kind: str, file: str, series: dict[str, str], same_models: bool = False
 ) -> dict[str, Published]:
-    return read_published(
+    return read_published_points(
         PUBLISHED_POINTS / file, registry.kinds()[kind].published, series, same_models
     )
 
@@ -94,7 +94,7 @@ def count(
     kind: str, tables: dict[str, pd.DataFrame], models: list[str], theirs=None, traits_of=None
 ):
     traits = traits_of or {}
-    return add_recipes(
+    return count_by_recipe(
         count_claims("fig", evidence(kind), tables, models, theirs or {}, traits), {}
     )
 

@@ -7,7 +7,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from vitscope.data.building import build, open_split_file
+from vitscope.data.building import build_split_file, open_split_file
 from vitscope.data.split import Split
 from vitscope.measures.given import OnModel
 
@@ -37,7 +37,7 @@ def built(
         "splits": {split: {"images": images, "seed": seed}},
         **others,
     }
-    build("mine", dataset, split, path)
+    build_split_file("mine", dataset, split, path)
     return open_split_file(path)
 
 

@@ -10,7 +10,7 @@ import yaml
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.settings.keys import Figure, Recipe
 from vitscope.studies.loading import BUNDLED_STUDIES
-from vitscope.studies.resolving import look_up_kind
+from vitscope.studies.resolving import resolve_kind_of_figure
 
 # Jobs, passes and bytes are counted of it, so that a figure more of another study changes no test.
 FROZEN = Path(__file__).parents[1] / "studies" / "frozen.yaml"
@@ -20,7 +20,7 @@ BUNDLED = sorted(file.stem for file in BUNDLED_STUDIES.glob("*.yaml"))
 
 def figure_of(kind: str, models: list[str], pairs: Sequence[tuple[str, str]] = ()) -> Figure:
     """Return a figure as a study has it after loading."""
-    return look_up_kind(Figure(kind=kind, models=models, pairs=[*pairs]), "a test", kind)
+    return resolve_kind_of_figure(Figure(kind=kind, models=models, pairs=[*pairs]), "a test", kind)
 
 
 def bundled(name: str) -> dict[str, Any]:

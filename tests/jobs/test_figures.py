@@ -4,7 +4,7 @@ import pandas as pd
 
 from tests.helpers.claims import variances, with_resamples
 from tests.helpers.studies import mini, mini_with
-from vitscope.drawing.figure import Member, points_of_figure
+from vitscope.drawing.figure import Member, figure_as_table
 from vitscope.drawing.looks import look_of
 from vitscope.jobs.describing import describe_member
 from vitscope.jobs.job import Resources
@@ -50,6 +50,6 @@ def test_resamples_are_left_out_of_csv(tmp_path: Path) -> None:
 
 
 def test_the_data_of_a_figure_has_no_resamples() -> None:
-    points = points_of_figure({"feature_variance": TABLE}, [Member("m", "M", "vit")], {})
+    points = figure_as_table({"feature_variance": TABLE}, [Member("m", "M", "vit")], {})
     assert {*PLAIN} <= {*points}
     assert not [name for name in points if name.endswith("_resampled")]

@@ -12,11 +12,11 @@ from tests.helpers.latents import written
 from tests.helpers.networks import mini
 from tests.helpers.own_network import STUDY as MINE
 from tests.helpers.refusals import refusal
-from vitscope.data.building import build
+from vitscope.data.building import build_split_file
 from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
 from vitscope.files.pairs import pair_name
-from vitscope.files.tables import OF, Table, read_metadata, read_part, write_parts
+from vitscope.files.tables import OF, Table, read_metadata, read_table_part, write_table_parts
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.job import Resources, find_job
 from vitscope.jobs.measures import measures_in_pass_job, merge_parts_job
@@ -42,7 +42,7 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
     study = load_study(BUNDLED_STUDIES / "mini.yaml")
     path = tmp_path_factory.mktemp("data") / "test.safetensors"
     splits = {"test": {"images": IMAGES, "seed": 0}}
-    build("shapes32", asdict(study.data["shapes32"]) | {"splits": splits}, "test", path)
+    build_split_file("shapes32", asdict(study.data["shapes32"]) | {"splits": splits}, "test", path)
     return Split(path)
 
 
@@ -146,7 +146,7 @@ def test_parts_name_images_by_their_rows_in_the_split(split: Split, tmp_path: Pa
         runs.run("measure", inputs, {"table": parts[name]}, part="1", measure=name)
         assert "rows" not in read_metadata(parts[name])
     for name, file in parts.items():
-        found, _ = read_part(Table(**registry.part_columns_of(name)), file, name)
+        found, _ = read_table_part(Table(**registry.part_columns_of(name)), file, name)
         assert found["image"].unique().tolist() == rows, name
 
 
@@ -297,7 +297,9 @@ def test_a_merge_reads_the_rows_of_its_measure_once(tmp_path: Path, several: boo
     own = part.to_bytes(pd.DataFrame({"value": noise[:40_000]}))
     path = tmp_path / "0.parquet"
     if several:
-        write_parts({"other": part.to_bytes(pd.DataFrame({"value": noise})), "own": own}, path)
+        write_table_parts(
+            {"other": part.to_bytes(pd.DataFrame({"value": noise})), "own": own}, path
+        )
         assert path.stat().st_size > 9 * len(own)
     else:
         path.write_bytes(own)
@@ -323,7 +325,7 @@ def test_a_network_of_noise_is_refused(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(settings))
     study = load_study(tmp_path / "study.yaml")
     inputs = {key: str(tmp_path / key) for key in ("checkpoint", "images", "blocks")}
-    build("mine", asdict(study.data["mine"]), "test", Path(inputs["images"]))
+    build_split_file("mine", asdict(study.data["mine"]), "test", Path(inputs["images"]))
     network = study.network("mine")
     convert_made(network, Path(inputs["checkpoint"]), label="mine", origin="made")
 

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from tests.helpers.dinov2_graph import IMAGENET, numbers_by_hand, rollout_by_hand, run_graph
 from tests.helpers.registries import Packages, importing_from
 from tests.helpers.splits import built, on_model
-from vitscope.data.archives import download_official
+from vitscope.data.archives import download_official_archive
 from vitscope.data.opening import declared
-from vitscope.data.sources.cue_conflict import open_split, read_categories
+from vitscope.data.sources.cue_conflict import open_split, read_cue_conflict_categories
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.measures.attention.compute import measure_attention
@@ -88,7 +88,7 @@ def stimuli(pytestconfig: pytest.Config) -> Path:
     if not path.is_file():
         try:
             archive = declared("cue_conflict").archive
-            download_official(archive, {}, path, label="cue_conflict", say=lambda _: None)
+            download_official_archive(archive, {}, path, label="cue_conflict", say=lambda _: None)
         except VitscopeError as error:
             pytest.skip(str(error))
     return path
@@ -110,7 +110,7 @@ def test_shape_bias(efficientnet: nn.Module, stimuli: Path, tmp_path: Path) -> N
     assert whole["consistency"] == pytest.approx(0.0742, abs=5e-5)
 
     # By the authors' rule, image by image, where the two largest means are not equal by chance.
-    categories = [*read_categories().values()]
+    categories = [*read_cue_conflict_categories().values()]
     with torch.inference_mode():
         logits = efficientnet(images.normalize(rows[:64], **LITE)).double()
     for probability, prediction in zip(

@@ -6,7 +6,7 @@ from PIL import Image
 
 from tests.runs.copies import EVERYTHING, SOME_KINDS, TINY, Workflow, copy_workflow
 from vitscope.files.strict_yaml import load_yaml
-from vitscope.files.tables import read_part
+from vitscope.files.tables import read_table_part
 from vitscope.jobs.tables import find_table
 
 OF_EVERYTHING = (
@@ -93,7 +93,7 @@ def test_one_shard_and_two_give_the_same_values(made):
     table = find_table("variance_per_image")
     shards = [f"results/{TINY}/feature_variance/vit/{part}.parquet" for part in (0, 1)]
     made.make(*shards, default=TINY)
-    one, _ = read_part(table, results / "whole/passes/vit/0.parquet", "feature_variance")
+    one, _ = read_table_part(table, results / "whole/passes/vit/0.parquet", "feature_variance")
     by_image = one.set_index(["image", "index"])["variance"]
     found = [
         table.read(made.root / shard).set_index(["image", "index"])["variance"] for shard in shards

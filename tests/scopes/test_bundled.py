@@ -48,7 +48,7 @@ def test_tables_are_those_of_the_study() -> None:
 
 def test_images_are_some_of_the_test_split() -> None:
     given = bundled("vit", 3)
-    drawn = shapes32.draw("test", np.arange(2000), 0)
+    drawn = shapes32.draw_shapes("test", np.arange(2000), 0)
     found = drawn.pixels.transpose(0, 3, 1, 2)
     rows = [np.flatnonzero((found == each).all((1, 2, 3))).item() for each in given["images"]]
     assert rows == sorted(rows)

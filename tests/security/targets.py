@@ -28,13 +28,13 @@ from tests.security import bombs
 from tests.security.bombs import in_memory
 from vitscope.corruptions import corrupted
 from vitscope.errors import VitscopeError
-from vitscope.files.pages import Section, as_html, as_markdown
+from vitscope.files.pages import Section, page_as_html, page_as_markdown
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.networks.checkpoints.foreign import read_foreign
 from vitscope.networks.checkpoints.translation import translate
 from vitscope.progress import Say
 from vitscope.studies.loading import load_study
-from vitscope.video.frames import BrokenOffError, open_animation
+from vitscope.video.frames import BrokenOffError, open_animation_frames
 from vitscope.web import lockfile
 from vitscope.web.downloads import fetch
 
@@ -109,8 +109,8 @@ def _animations() -> list[bytes]:
     return [*seeds, saved("webp", frames, lossless=True), saved("webp", [clear, clear.rotate(90)])]
 
 
-def _read_animation(path: Path) -> None:
-    found = open_animation(path)
+def _read_animation_frames(path: Path) -> None:
+    found = open_animation_frames(path)
     if found is None:
         raise VitscopeError("It is no picture, and ffmpeg reads it.")
     try:
@@ -222,7 +222,7 @@ def _read_text(path: Path) -> None:
     path.write_text(yaml.safe_dump(study), encoding="utf-8")
     label = load_study(path).models["vit"].label
     section = Section(label, label, (label,), [(label,)])
-    pages = [show(label, label, [section]) for show in (as_html, as_markdown)]
+    pages = [show(label, label, [section]) for show in (page_as_html, page_as_markdown)]
     for page in pages:
         parser = _Elements()
         parser.feed(page)
@@ -312,7 +312,7 @@ TARGETS: dict[str, Target] = {
     "picture": Target(
         "pictures/a.png", _pictures, lambda path: read_all(open_path("folder", path.parent))
     ),
-    "animated picture": Target("a", _animations, _read_animation),
+    "animated picture": Target("a", _animations, _read_animation_frames),
     "checkpoint, zip": Target(
         "a.pth",
         lambda: _torch(zipped=True),

@@ -6,7 +6,7 @@ import pytest
 from tests.helpers.refusals import refusal
 from tests.helpers.web import Site, status, whole
 from tests.security.test_settings import STUDY, refusal_of_study
-from vitscope.data.archives import find_official
+from vitscope.data.archives import find_official_archive
 from vitscope.data.sources import cifar10
 from vitscope.jobs.provenance import run_record
 from vitscope.networks.checkpoints.weight_sources import describe_source, download_checkpoint
@@ -59,7 +59,7 @@ def test_a_failed_download_does_not_tell_its_token(site: Site, tmp_path: Path, c
     sentence = refusal(download_checkpoint, entry, tmp_path / "a", tmp_path / "lock", **options)
     assert not [text for text in [*said, sentence] if SECRET in text]
     entry = {"url": f"{site.root}/a{QUERY}"}
-    assert SECRET not in refusal(find_official, cifar10.SOURCE["archive"], entry, "data")
+    assert SECRET not in refusal(find_official_archive, cifar10.SOURCE["archive"], entry, "data")
 
 
 @pytest.mark.parametrize("place", ["checkpoint", "source"])

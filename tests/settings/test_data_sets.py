@@ -13,7 +13,7 @@ from vitscope.errors import VitscopeError
 from vitscope.jobs.figures import facts_of_figure
 from vitscope.package_data import ROOT
 from vitscope.settings.study import Study
-from vitscope.studies.data_sets import named_classes
+from vitscope.studies.data_sets import class_names_in_data_set
 
 CLASSES = ("ant", "bee", "cat", "dog", "eel")
 
@@ -40,8 +40,8 @@ def built_by(study: Study) -> dict[str, Any]:
 
 def test_what_is_there_is_read(tmp_path: Path, folder: Path) -> None:
     study = loaded(tmp_path, **changes(folder))
-    assert named_classes(study.data["folder"], "test") == dict(enumerate(CLASSES))
-    assert named_classes(study.data["generated"], "test") == {}
+    assert class_names_in_data_set(study.data["folder"], "test") == dict(enumerate(CLASSES))
+    assert class_names_in_data_set(study.data["generated"], "test") == {}
 
 
 def test_more_images_than_a_folder_has(tmp_path: Path, folder: Path) -> None:
@@ -70,7 +70,7 @@ def test_fewer_images_are_enough_where_no_figure_measures_more(
 
 def test_a_folder_that_will_be_put_there_later(tmp_path: Path) -> None:
     study = loaded(tmp_path, **changes(tmp_path / "nowhere", class_names=[*"edcba"]))
-    assert named_classes(study.data["folder"], "test") == dict(enumerate("edcba"))
+    assert class_names_in_data_set(study.data["folder"], "test") == dict(enumerate("edcba"))
 
 
 def test_names_in_a_file_are_those_of_the_study(tmp_path: Path, folder: Path) -> None:
@@ -129,9 +129,13 @@ def test_the_examples_of_the_manual(tmp_path: Path) -> None:
         return loaded(tmp_path, **few | {f"data.folder.{key}": more[key] for key in more})
 
     study = read(classes=3, **names)
-    assert named_classes(study.data["folder"], "test") == {0: "zebra", 1: "ant", 2: "bee"}
+    assert class_names_in_data_set(study.data["folder"], "test") == {0: "zebra", 1: "ant", 2: "bee"}
     study = read(**index)
-    assert named_classes(study.data["folder"], "test") == {309: "bee", 310: "ant", 340: "zebra"}
+    assert class_names_in_data_set(study.data["folder"], "test") == {
+        309: "bee",
+        310: "ant",
+        340: "zebra",
+    }
     data = read(classes=3, **grey).data["folder"]
     assert (data.mean, data.std, data.channels) == ((0.286,), (0.353,), 1)
 

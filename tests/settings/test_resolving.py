@@ -14,7 +14,7 @@ from vitscope.jobs.describing import describe_member
 from vitscope.jobs.videos import source_path
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
-from vitscope.studies.resolving import build_study
+from vitscope.studies.resolving import resolve_study
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 CIFAR = load_study(BUNDLED_STUDIES / "cifar100.yaml")
@@ -159,6 +159,6 @@ def test_records_of_runs_may_lack_sections_and_have_keys_that_are_gone(tmp_path:
     added = ("videos", "buildups")
     settings = {key: value for key, value in study.settings.items() if key not in added}
     settings["models"] = {n: each | {"gone": 1} for n, each in settings["models"].items()}
-    old = build_study("old", study.path, settings)
+    old = resolve_study("old", study.path, settings)
     assert (old.videos, old.buildups) == ({}, {})
     assert old.models["resnet"] == study.models["resnet"]

@@ -5,12 +5,12 @@ import pytest
 
 from tests.helpers.refusals import refusal
 from vitscope.settings.section import (
-    check,
-    fill,
+    check_section,
+    fill_section,
     optional,
     required,
     result_settings,
-    schema_of,
+    schema_of_section,
     setting,
 )
 
@@ -41,11 +41,13 @@ class Section:
     found: int = 0
 
 
-KEYS = schema_of(Section)["properties"]
+KEYS = schema_of_section(Section)["properties"]
 
 
 def test_a_section_becomes_a_schema() -> None:
-    assert {key: value for key, value in schema_of(Section).items() if key != "properties"} == {
+    assert {
+        key: value for key, value in schema_of_section(Section).items() if key != "properties"
+    } == {
         "description": "About this, and that.",
         "type": "object",
         "additionalProperties": False,
@@ -57,7 +59,7 @@ def test_a_section_becomes_a_schema() -> None:
     assert KEYS["share"]["type"] == ["number", "null"]
     assert (KEYS["pair"]["minItems"], KEYS["pair"]["maxItems"]) == (2, 2)
     assert (KEYS["place"]["type"], KEYS["place"]["not"]) == (["string", "integer"], {"const": 1})
-    assert KEYS["inner"]["additionalProperties"] == schema_of(Inner)
+    assert KEYS["inner"]["additionalProperties"] == schema_of_section(Inner)
     # Whether a key changes a result is not about its values.
     assert KEYS["names"] == {
         "type": "array",
@@ -82,7 +84,7 @@ def test_a_result_depends_on_settings_but_for_those_that_change_none() -> None:
 
 
 def test_keys_may_exclude_each_other() -> None:
-    inner: dict[str, Any] = schema_of(Inner)
+    inner: dict[str, Any] = schema_of_section(Inner)
     assert inner["oneOf"] == [{"required": ["one"]}, {"required": ["other"]}]
     assert "required" not in inner
     # What is left out is None, and a file may not say so.
@@ -105,26 +107,26 @@ def test_keys_may_exclude_each_other() -> None:
 def test_every_rule_of_a_schema_is_reported(
     schema: dict[str, Any], value: object, sentence: str
 ) -> None:
-    assert refusal(check, "at", value, schema, within=("x",)) == f"at: x{sentence}"
+    assert refusal(check_section, "at", value, schema, within=("x",)) == f"at: x{sentence}"
 
 
 def test_of_several_faults_the_outermost_is_reported() -> None:
     inner = {"properties": {"b": {"type": "integer"}}}
     schema = {"properties": {"a": inner, "c": {"type": "null"}}}
-    said = refusal(check, "at", {"a": {"b": "x"}, "c": 1}, schema)
+    said = refusal(check_section, "at", {"a": {"b": "x"}, "c": 1}, schema)
     assert said == "at: c: found 1, allowed: null."
 
 
 def test_a_rule_that_there_is_not_is_noticed() -> None:
     with pytest.raises(ValueError, match="no rule 'minimun'"):
-        check("at", 1, {"type": "integer", "minimun": 2})
+        check_section("at", 1, {"type": "integer", "minimun": 2})
 
 
 def test_defaults_reach_into_what_is_named_by_the_user() -> None:
     entry = {"type": "object", "properties": {"k": {"default": [1]}}}
     schema = {"properties": {"all": {"additionalProperties": entry}}}
     settings: dict[str, Any] = {"all": {"one": {}, "two": {"k": 2}}}
-    fill(settings, schema)
+    fill_section(settings, schema)
     assert settings == {"all": {"one": {"k": [1]}, "two": {"k": 2}}}
     settings["all"]["one"]["k"].append(2)
     assert entry["properties"]["k"]["default"] == [1]

@@ -18,7 +18,7 @@ from vitscope.jobs.training import TRAINED_ON, augmentation_recipe_of_job
 from vitscope.measures import registry
 from vitscope.networks.building.family import family_names
 from vitscope.settings.keys import NOT_AUGMENTED, Config
-from vitscope.settings.section import find_faults, schema_of
+from vitscope.settings.section import find_faults_of_section, schema_of_section
 from vitscope.settings.study import Study
 from vitscope.studies.loading import (
     BUNDLED_STUDIES,
@@ -545,7 +545,9 @@ def test_a_folder_without_studies_is_refused(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("schema", [study_schema(), schema_of(Config)], ids=["study", "config"])
+@pytest.mark.parametrize(
+    "schema", [study_schema(), schema_of_section(Config)], ids=["study", "config"]
+)
 def test_every_key_is_explained_and_its_default_allowed(schema: dict[str, Any]) -> None:
     """Whatever has keys of its own allows no others."""
     if schema.get("properties"):
@@ -553,7 +555,7 @@ def test_every_key_is_explained_and_its_default_allowed(schema: dict[str, Any]) 
     for name, inner in schema.get("properties", {}).items():
         assert inner["description"].endswith((".", "'")), name
         if "default" in inner:
-            assert [*find_faults(inner, inner["default"])] == [], name
+            assert [*find_faults_of_section(inner, inner["default"])] == [], name
         test_every_key_is_explained_and_its_default_allowed(inner)
     if isinstance(schema.get("additionalProperties"), dict):
         test_every_key_is_explained_and_its_default_allowed(schema["additionalProperties"])

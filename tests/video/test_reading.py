@@ -13,8 +13,8 @@ from vitscope.video.frames import (
     Frame,
     Ticks,
     natural_order,
-    open_study_video,
-    open_video,
+    open_study_video_frames,
+    open_video_frames,
 )
 
 TENTH = Fraction(1, 10)
@@ -28,13 +28,13 @@ def broken(path: Path) -> tuple[list[Frame], str]:
     """Return the frames of a video before it breaks off, and the sentence."""
     read: list[Frame] = []
     with pytest.raises(BrokenOffError) as caught:
-        read.extend(open_video(path).frames)  # type: ignore[arg-type]
+        read.extend(open_video_frames(path).frames)  # type: ignore[arg-type]
     return read, str(caught.value)
 
 
 def refused(path: Path) -> str:
     with pytest.raises(VitscopeError) as caught:
-        list(open_video(path).frames)
+        list(open_video_frames(path).frames)
     assert not isinstance(caught.value, BrokenOffError)
     return str(caught.value)
 
@@ -44,11 +44,11 @@ def test_frames_of_a_folder_follow_their_numbers(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "walk", shown)
     (folder / "notes.txt").write_text("no frame")
     (folder / ".hidden.png").write_bytes(b"no frame")
-    video = open_video(folder)
+    video = open_video_frames(folder)
     read = list(video.frames)
     np.testing.assert_array_equal(pixels_of(read), shown)
     assert (video.rate, {frame.seconds for frame in read}) == (10, {TENTH})
-    faster = open_study_video(folder, 29.97)
+    faster = open_study_video_frames(folder, 29.97)
     assert faster.rate == Fraction(2997, 100)
     assert {frame.seconds for frame in faster.frames} == {Fraction(100, 2997)}
 
@@ -74,7 +74,7 @@ def test_animated_pictures_are_read_whole_or_break_off(tmp_path: Path, suffix: s
     shown = [pixels // 64 * 64 for pixels in frames(8, (48, 32))]
     durations = [40, 120, 40, 60, 200, 40, 40, 50]
     path = save_frames(tmp_path / f"a.{suffix}", shown, durations)
-    video = open_video(path)
+    video = open_video_frames(path)
     read = list(video.frames)
     assert [int(1000 * frame.seconds) for frame in read] == durations
     assert video.rate is None
@@ -92,16 +92,16 @@ def test_animated_pictures_are_read_whole_or_break_off(tmp_path: Path, suffix: s
 
 def test_the_end_of_a_gif_is_missed_wherever_it_is_cut(tmp_path: Path) -> None:
     path = save_frames(tmp_path / "a.gif", [pixels // 128 * 255 for pixels in frames(3, (8, 4))])
-    whole, data = pixels_of(list(open_video(path).frames)), path.read_bytes()
+    whole, data = pixels_of(list(open_video_frames(path).frames)), path.read_bytes()
     for length in range(data.rindex(b"\x21\xf9"), len(data)):
         path.write_bytes(data[:length])
         read, _ = broken(path)
         np.testing.assert_array_equal(pixels_of(read), whole[: len(read)])
     path.write_bytes(data + b"\0\0")
-    assert len(list(open_video(path).frames)) == 3
+    assert len(list(open_video_frames(path).frames)) == 3
     # Frames that are shown for no time.
     save_frames(path, frames(3), 0)
-    assert {frame.seconds for frame in open_video(path).frames} == {TENTH}
+    assert {frame.seconds for frame in open_video_frames(path).frames} == {TENTH}
 
 
 def film(path: Path, shown: list[Pixels], *options: str, rate: str = "25") -> Path:
@@ -120,7 +120,7 @@ LOSSLESS = ("-c:v", "libx264rgb", "-crf", "0", "-pix_fmt", "rgb24")
 @pytest.mark.parametrize("rate", ["25", "30000/1001"])
 def test_a_video_has_its_frames_and_its_rate(tmp_path, ffmpeg, rate: str) -> None:
     shown = frames(7, (64, 48))
-    video = open_video(film(tmp_path / "a b%d.mkv", shown, *LOSSLESS, rate=rate))
+    video = open_video_frames(film(tmp_path / "a b%d.mkv", shown, *LOSSLESS, rate=rate))
     read = list(video.frames)
     np.testing.assert_array_equal(pixels_of(read), shown)
     assert video.rate == Fraction(rate)
@@ -129,7 +129,7 @@ def test_a_video_has_its_frames_and_its_rate(tmp_path, ffmpeg, rate: str) -> Non
 
 def test_pixels_that_are_wider_than_high(tmp_path, ffmpeg) -> None:
     path = film(tmp_path / "a.mkv", frames(2, (64, 48)), "-vf", "setsar=2", "-c:v", "ffv1")
-    assert {frame.picture.size for frame in open_video(path).frames} == {(128, 48)}
+    assert {frame.picture.size for frame in open_video_frames(path).frames} == {(128, 48)}
 
 
 def test_frames_that_change_their_size_have_that_of_the_first(tmp_path, ffmpeg) -> None:
@@ -138,7 +138,7 @@ def test_frames_that_change_their_size_have_that_of_the_first(tmp_path, ffmpeg) 
         for width in (64, 96):
             part = film(tmp_path / "part.ts", frames(5, (width, 48)), "-c:v", "mpeg2video")
             both.write(part.read_bytes())
-    read = list(open_video(path).frames)
+    read = list(open_video_frames(path).frames)
     assert len(read) >= 9
     assert {frame.picture.size for frame in read} == {(64, 48)}
 
@@ -153,7 +153,7 @@ def test_frames_that_change_their_size_have_that_of_the_first(tmp_path, ffmpeg) 
 )
 def test_a_video_that_breaks_off(tmp_path, ffmpeg, name, options) -> None:
     whole = film(tmp_path / name, frames(40, (64, 48)), *options)
-    expected = pixels_of(list(open_video(whole).frames))
+    expected = pixels_of(list(open_video_frames(whole).frames))
     assert len(expected) == 40
     path = cut(whole, 0.6)
     read, sentence = broken(path)
@@ -164,7 +164,7 @@ def test_a_video_that_breaks_off(tmp_path, ffmpeg, name, options) -> None:
 
 
 def test_ffmpeg_ends_when_no_more_frames_are_wanted(tmp_path, ffmpeg) -> None:
-    video = open_video(film(tmp_path / "a.mkv", frames(60, (320, 240)), *LOSSLESS))
+    video = open_video_frames(film(tmp_path / "a.mkv", frames(60, (320, 240)), *LOSSLESS))
     next(video.frames)
     process = video.frames.gi_frame.f_locals["process"]  # type: ignore[attr-defined]
     assert process.poll() is None
@@ -217,10 +217,10 @@ def test_what_is_no_video(tmp_path, ffmpeg) -> None:
 
 
 def test_the_generated_video_is_the_same_shape_in_other_places() -> None:
-    read = pixels_of(list(open_study_video(None, None).frames))
+    read = pixels_of(list(open_study_video_frames(None, None).frames))
     assert [pixels.shape for pixels in read] == [(32, 32, 3)] * 12
     assert len({pixels.tobytes() for pixels in read}) == 12
-    np.testing.assert_array_equal(read, pixels_of(list(open_study_video(None, None).frames)))
+    np.testing.assert_array_equal(read, pixels_of(list(open_study_video_frames(None, None).frames)))
 
 
 @pytest.mark.parametrize("per_second", [1000, 100, 50, Fraction(24000, 1001)])

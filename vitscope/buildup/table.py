@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pandas as pd
 
 from vitscope.buildup.rule import Plan, follow_buildup, stage_name
-from vitscope.claims.chance import share_interval
+from vitscope.claims.intervals import share_interval
 from vitscope.data.split import Split, known_labels
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table

@@ -1,4 +1,4 @@
-"""How well measured curves agree with published ones of the same checkpoints.
+"""How well measured curves agree with published curves of the same checkpoints.
 
 Each score stands beside the scores of a straight line and of another network's curve: curves that
 all rise agree well, which says nothing about a checkpoint.
@@ -18,7 +18,7 @@ from vitscope.claims.statistics import rank_correlation
 from vitscope.claims.tables import AGREEMENT
 from vitscope.files.arrays import Array
 
-# Maps each cut point that has its own curve to the values of that curve by x.
+# Maps the cut point of each curve to the curve's values by x; a single curve has the key 0.
 Lines = Mapping[Hashable, "pd.Series[float]"]
 # The decimals of published depths. Measured depths are rounded alike, so that points of both curves
 # coincide and their values are compared without interpolation.
@@ -28,7 +28,7 @@ _ALIKE = 4
 
 
 class _Score(NamedTuple):
-    """Share of signs, rank correlation of changes, and root mean square error; None if unknown."""
+    """Share of equal signs, rank correlation of changes, and root mean square error, if known."""
 
     sign_share: float | None = None
     change_correlation: float | None = None
@@ -38,7 +38,7 @@ class _Score(NamedTuple):
 def score_agreement(
     figure: str, evidence: Evidence, tables: Tables, published: Mapping[str, Published]
 ) -> pd.DataFrame:
-    """Score the curves of one figure against the published ones of the same checkpoints."""
+    """Score a figure's measured curves against the published curves of the same checkpoints."""
     curve, rows = evidence.curve, []
     for model, each in published.items():
         if curve is None or not each.same_model:
@@ -48,7 +48,7 @@ def score_agreement(
         ours = _interpolate_at_points(_curves_through_points(measured, curve), theirs)
         known = {key: line[ours[key].notna() & line.notna()] for key, line in theirs.items()}
         others = [
-            _score_curves(
+            _agreement_of_curves(
                 _interpolate_at_points(
                     _curves_through_points(evidence.published(other.points), curve), known
                 ),
@@ -65,9 +65,9 @@ def score_agreement(
                 "published_points": len(points),
                 "measured_points": len(measured),
                 "compared_points": sum(map(len, known.values())),
-                **_columns_of_score("{}", _score_curves(ours, known)),
-                **_columns_of_score("{}_of_line", _score_of_straight_line(known)),
-                **_columns_of_score("{}_of_other", _best_of_scores(others)),
+                **_columns_of_score("{}", _agreement_of_curves(ours, known)),
+                **_columns_of_score("{}_of_line", _agreement_of_straight_line(known)),
+                **_columns_of_score("{}_of_other", _best_agreement(others)),
                 "uncertainty": _uncertainty_over_resamples(measured, known, curve),
                 "unit": "decades" if curve.log else curve.y,
             }
@@ -82,7 +82,7 @@ def _columns_of_score(name: str, score: _Score) -> dict[str, float | None]:
 def _curves_through_points(points: pd.DataFrame, curve: ScoredCurve, values: Any = None) -> Lines:
     """Return the curves through a model's points, or through other `values` at the same x.
 
-    Values of the points are replaced by their logarithms if the curve is logarithmic.
+    The points' own values are replaced by their logarithms if the curve is logarithmic.
     """
     if values is None:
         values = _logarithms_if_asked(points[curve.y].to_numpy(float), curve)
@@ -106,7 +106,7 @@ def _interpolate_at_points(lines: Lines, theirs: Lines) -> Lines:
     return found
 
 
-def _score_curves(found: Lines, wanted: Lines) -> _Score:
+def _agreement_of_curves(found: Lines, wanted: Lines) -> _Score:
     there = {key: found[key].reindex(line.index).dropna() for key, line in wanted.items()}
     here = {key: wanted[key][line.index] for key, line in there.items()}
     ours, theirs = _changes_along_curves(there), _changes_along_curves(here)
@@ -120,7 +120,7 @@ def _score_curves(found: Lines, wanted: Lines) -> _Score:
     )
 
 
-def _score_of_straight_line(wanted: Lines) -> _Score:
+def _agreement_of_straight_line(wanted: Lines) -> _Score:
     """Return the best score that straight lines, fitted to the published curves, could reach."""
     theirs = _changes_along_curves(wanted)
     rising = _mean_if_any(theirs[np.isfinite(theirs) & (theirs != 0)] > 0)
@@ -135,8 +135,8 @@ def _changes_along_curves(lines: Lines) -> Array:
     """Return the slopes of a single curve, or the difference of each curve from the previous one.
 
     Curves over frequency look alike at all cut points: the effect of a block shows in the
-    difference of two curves. Changes are shares of the range of all values. Slopes of a straight
-    curve are equal.
+    difference of two curves. Changes are divided by the range of all values, and rounded, so that
+    all slopes of a straight line are equal.
     """
     if len(lines) == 1:
         (line,) = lines.values()
@@ -161,7 +161,7 @@ def _join_values(lines: "Iterable[pd.Series[float]]") -> Array:
     return np.concatenate([np.empty(0), *(line.to_numpy() for line in lines)])
 
 
-def _best_of_scores(scores: Iterable[_Score]) -> _Score:
+def _best_agreement(scores: Iterable[_Score]) -> _Score:
     signs, correlations, errors = (
         [each for each in some if each is not None] for some in zip(_Score(), *scores, strict=True)
     )

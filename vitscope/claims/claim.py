@@ -22,7 +22,7 @@ class Traits:
 
 # The models of a figure, in the order of the figure.
 Models = Mapping[str, Traits]
-# A claim is about one model, or about a model and the one it is compared with.
+# A claim is about one model, or about a model and another that it is compared with.
 Subject = tuple[str, ...]
 
 # Makes the points of one model from its rows in a table and its rows in the block table.
@@ -58,10 +58,10 @@ class Claim:
 Row = tuple[str, str, Statistic]
 
 
-def claims_of(
+def make_claims(
     source: str, about: Callable[[Models], list[Subject]], why: str, *rows: Row
 ) -> tuple[Claim, ...]:
-    """Make claims of their rows; all have one source and are about the same models."""
+    """Make claims from `rows`; all have the same source and are about the same models."""
     return tuple(
         Claim(name, statement, source, about, statistic, why) for name, statement, statistic in rows
     )
@@ -69,7 +69,7 @@ def claims_of(
 
 @dataclass(frozen=True)
 class ScoredCurve:
-    """The columns of a curve, or of one curve for each value of `by`; `log` compares by ratios."""
+    """The columns of a curve, or of a curve for each value of `by`; `log` compares ratios."""
 
     x: str
     y: str
@@ -79,10 +79,11 @@ class ScoredCurve:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Claims, and how to make the points they are counted on, with equal columns on both sides.
+    """Claims, and how to make the points that they are counted on.
 
     `measured` makes the points of a model from its rows in the `table` and in the block table,
-    `published` from its published points. `curve` tells how the two are scored for agreement.
+    `published` makes points with the same columns from its published points. `curve` tells how the
+    agreement of measured and published points is scored.
     """
 
     table: str
@@ -93,12 +94,12 @@ class Evidence:
 
 
 def with_subsampling(points: pd.DataFrame) -> pd.DataFrame:
-    """Add the column `subsampling`: whether the block before each point, in order, subsamples."""
+    """Add the column `subsampling` to ordered points: whether the block before each subsamples."""
     return points.assign(subsampling=subsamples(points))
 
 
 def in_order(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    """Return the points of one model from a table of one row per cut point."""
+    """Return the points of one model from a table with one row per cut point."""
     return with_subsampling(rows.sort_values("index", ignore_index=True))
 
 
@@ -133,13 +134,13 @@ def attending(models: Models) -> list[Subject]:
 
 
 def attention_against_convolution(models: Models) -> list[Subject]:
-    """Pair each model that has MSAs with each convolutional one."""
+    """Pair each model that has MSAs with each convolutional model."""
     pairs = product(attending(models), convolutional(models))
     return [(*ours, *theirs) for ours, theirs in pairs]
 
 
 def hybrid_against_convolution(models: Models) -> list[Subject]:
-    """Pair each model that has both MSAs and Convs with each convolutional one."""
+    """Pair each model that has both MSAs and Convs with each convolutional model."""
     pairs = attention_against_convolution(models)
     return [pair for pair in pairs if "conv" in models[pair[0]].kinds]
 
@@ -153,8 +154,8 @@ def alike_but_for(
 ) -> Callable[[Models], list[Subject]]:
     """Return a function that pairs each model that has MSAs with models that differ only in `keys`.
 
-    `when` takes the first of these settings from both models (None if a model lacks it), and tells
-    whether the two are a pair in this order.
+    `when` is called with the values of the first key in both models (None if a model lacks it), and
+    tells whether the two are a pair in this order.
     """
 
     def pairs_alike(models: Models) -> list[Subject]:
@@ -177,7 +178,7 @@ def alike_but_for(
 
 
 def named_in(key: str) -> Callable[[Models], list[Subject]]:
-    """Return a function that pairs each model with the one its study names under a key."""
+    """Return a function that pairs each model with the models that its study names under `key`."""
 
     def named_pairs(models: Models) -> list[Subject]:
         named = {name: each.settings.get(key) or () for name, each in models.items()}
@@ -187,7 +188,7 @@ def named_in(key: str) -> Callable[[Models], list[Subject]]:
 
 
 def pretrained_by(what: str) -> Callable[[Models], list[Subject]]:
-    """Return a function that pairs models with those a study names as not pretrained by `what`."""
+    """Return a function that pairs models with the models named as not pretrained by `what`."""
     return named_in(f"pretraining.{what}")
 
 
@@ -228,7 +229,7 @@ small_against_large_patches = alike_but_for(
     "arch.patch_size",
     when=lambda ours, theirs: ours is not None and theirs is not None and ours < theirs,
 )
-# Epochs may differ with the size of the data: the same steps take more epochs of less data.
+# Epochs may differ with the size of the data: as many steps take more epochs on less data.
 less_against_more_data = alike_but_for(
     "training.images",
     "training.epochs",

@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.chance import (
-    LEAST_TRAININGS,
-    decide_by_interval,
-    false_discovery_rates,
-    mean_interval,
-)
+from vitscope.claims.chance import LEAST_TRAININGS, false_discovery_rates
 from vitscope.claims.claim import Claim, Evidence, Subject, Traits
+from vitscope.claims.intervals import decide_by_interval, mean_interval
 from vitscope.claims.points import Points, Published, at_snapshots
 from vitscope.claims.statistics import Found
 from vitscope.claims.tables import COUNTED
@@ -55,19 +51,19 @@ def count_claims(
     rows = [
         {"figure": figure, "snapshot": snapshot, **row, "statement": _say_statement(row, sides)}
         for snapshot, shown in moments.items()
-        for row in _rows_of_claims(evidence, shown, subjects, published)
+        for row in _count_each_claim(evidence, shown, subjects, published)
     ]
     return pd.DataFrame(rows, columns=list(COUNTED))
 
 
 def _side_of_norms(blocks: pd.DataFrame, model: str) -> str | None:
-    """Return on which side of its norms a model's sums are read; None if there are no sums."""
+    """Return on which side of normalization a model's sums are read; None if it has no sums."""
     found = _rows_of_model(blocks, model).get(NORM, pd.Series()).dropna().unique()
     return " and ".join(sorted(found)) or None
 
 
 def _say_statement(row: Mapping[str, Any], sides: Mapping[str, str | None]) -> str:
-    """Return the statement of a claim; if known, add on which side of norms each model is read."""
+    """Return a claim's statement; say on which side of normalization models are read, if known."""
     models = (row[key] for key in ("model", "versus") if row.get(key))
     said = [f"{model} is read {side} its norms" for model in models if (side := sides.get(model))]
     return f"{row['statement']} ({', '.join(said)})" if said else str(row["statement"])
@@ -88,7 +84,7 @@ def measured_points(evidence: Evidence, tables: Tables, model: str) -> pd.DataFr
     return evidence.measured(rows, blocks)
 
 
-def _rows_of_claims(
+def _count_each_claim(
     evidence: Evidence,
     tables: Tables,
     subjects: Sequence[tuple[Subject, Claim]],
@@ -101,13 +97,13 @@ def _rows_of_claims(
         measured = claim.find(*(ours[model] for model in subject))
         known = all(model in theirs for model in subject)
         found = claim.find(*(theirs[model] for model in subject)) if known else None
-        # A study asks for a comparison by name, so it gets a row even with nothing to compare.
+        # A study asks for comparisons by name, so each gets a row, even with nothing to compare.
         if measured or found or len(subject) > 1:
             series = ", ".join(published[model].series for model in subject) if found else None
-            yield {"published_series": series, **_row_of_claim(claim, subject, measured, found)}
+            yield {"published_series": series, **_count_claim(claim, subject, measured, found)}
 
 
-def _row_of_claim(
+def _count_claim(
     claim: Claim, subject: Subject, measured: Found | None, published: Found | None
 ) -> dict[str, Any]:
     above = claim.statistic.above
@@ -120,15 +116,15 @@ def _row_of_claim(
         "measure": claim.statistic.measure,
         "percent": claim.statistic.percent,
         "holds_above": above,
-        **_columns_of_side("published", published, above),
-        **_columns_of_side("measured", measured, above),
+        **_counts_of_side("published", published, above),
+        **_counts_of_side("measured", measured, above),
         "certain": measured and measured.certain,
         "margin": measured and measured.margin,
         "p": measured and measured.chance(above),
     }
 
 
-def _columns_of_side(side: str, found: Found | None, above: float) -> dict[str, Any]:
+def _counts_of_side(side: str, found: Found | None, above: float) -> dict[str, Any]:
     low, high = (found.interval if found else None) or (None, None)
     verdict = found.verdict(above) if found else None
     # A value read off a published curve is shown but not judged.
@@ -149,7 +145,7 @@ DISTINCT = ["model", "versus", "snapshot", "claim"]
 
 @dataclass(frozen=True)
 class Training:
-    """The recipe that a network was trained by, and the seed."""
+    """The recipe and the seed that a network was trained with."""
 
     recipe: str
     seed: Any
@@ -164,13 +160,13 @@ def trainings(repeats: Sequence[Sequence[str]], seeds: Mapping[str, Any]) -> dic
     return {model: Training(first.get(model, model), seed) for model, seed in seeds.items()}
 
 
-def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
+def count_by_recipe(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
     """Add columns to counted claims: results over a recipe's trainings, verdicts, discovery rates.
 
     If a recipe has at least three trainings, Student's interval over them decides: the interval of
-    the value or, where cases are counted, of the mean by which cases are in favour. Two recipes are
-    compared by trainings with the same seed, if a figure has any: they see the same images in the
-    same order.
+    the value or, where cases are counted, of `margin`, by how much cases are in favour on average.
+    Two recipes are compared by trainings with the same seed, if a figure has such trainings, as
+    these see the same images in the same order.
     """
     if claims.empty:
         return claims
@@ -181,7 +177,7 @@ def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
         key = _claim_on_recipes(row, of)
         if key and pd.notna(row["measured_value"]):
             by_recipe.setdefault(key, []).append(row)
-    found = {key: _columns_over_trainings(rows) for key, rows in by_recipe.items()}
+    found = {key: _count_over_trainings(rows) for key, rows in by_recipe.items()}
     recipes = [
         found.get(_claim_on_recipes(row, of), _ONE_TRAINING) for row in claims.to_dict("records")
     ]
@@ -214,7 +210,7 @@ def _drop_pairs_of_two_seeds(claims: pd.DataFrame, of: Trainings) -> pd.DataFram
 
 
 def distinct_claims(claims: pd.DataFrame) -> pd.DataFrame:
-    """Drop repeated rows: keep each claim on a model, or on two, at a snapshot once."""
+    """Drop repeated rows: keep one row for a claim on a model, or on a pair, at a snapshot."""
     return claims.drop_duplicates(DISTINCT)
 
 
@@ -254,7 +250,7 @@ def _claim_on_recipes(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, 
     return (row["claim"], snapshot, *(training.recipe for training in known))
 
 
-def _columns_over_trainings(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, Any]:
+def _count_over_trainings(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, Any]:
     """Return the columns of a recipe: values of its trainings, their interval and the verdict."""
     if len(rows) < LEAST_TRAININGS:
         return _ONE_TRAINING

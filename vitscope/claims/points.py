@@ -69,7 +69,7 @@ class Published:
 AllPublished = Mapping[str, Published]
 
 
-def read_published(
+def read_published_points(
     path: Path | str, columns: Set[str], series: Mapping[str, str], same_models: bool = False
 ) -> dict[str, Published]:
     """Read the published curve of each model in `series` from a file, which must have `columns`."""
@@ -101,7 +101,7 @@ def read_published(
     return curves
 
 
-def read_published_of(
+def published_points_of_figure(
     published: Mapping[str, Any] | None, columns: Set[str], files: Iterable[str]
 ) -> dict[str, Published]:
     """Read the published curves that a figure names, if any; its file must have `columns`."""
@@ -109,7 +109,7 @@ def read_published_of(
         return {}
     path = next(path for path in files if Path(path).name == published["file"])
     series = {name: name for name in published["others"]} | published["series"]
-    return read_published(path, columns, series, published["same_models"])
+    return read_published_points(path, columns, series, published["same_models"])
 
 
 class Points:

@@ -39,7 +39,7 @@ _DOUBTS = (
     "What makes the accuracy of these models doubtful, and all that is compared with it. Each is "
     "told with confidence: of networks that are of use it would be told of one in a hundred."
 )
-# By verdict, what a claim does, in words; verdicts on recipes come first.
+# Maps a verdict to words for what the claim does; verdicts on recipes come first.
 VERDICTS = {
     "yes": "hold",
     "no": "fail",
@@ -95,7 +95,7 @@ def finding_as_text(row: Mapping[Hashable, Any], side: str) -> str:
     return text
 
 
-def _say_measured(row: Mapping[Hashable, Any]) -> str:
+def _report_measured(row: Mapping[Hashable, Any]) -> str:
     text = finding_as_text(row, "measured")
     if pd.notna(row["certain"]):
         uncertain = row["measured_total"] - row["certain"]
@@ -132,7 +132,7 @@ def findings_as_table(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.Dat
             "model": _name_models(row, labels),
             "claim": row["statement"],
             "published": finding_as_text(row, "published"),
-            "measured": _say_measured(row),
+            "measured": _report_measured(row),
             "holds": _say_verdict(row),
         }
         for row in claims.to_dict("records")
@@ -183,16 +183,16 @@ def _section_of_agreement(agreement: pd.DataFrame, labels: Mapping[str, str]) ->
             labels[row["model"]],
             f"{row['published_series']}, {row['compared_points']} of {row['published_points']} "
             "points",
-            _score_beside_others(row, "sign_share", ".0%"),
-            _score_beside_others(row, "change_correlation", "+.2f"),
-            _score_beside_others(row, "error", ".3f", _unit_and_deviations(row)),
+            _report_score(row, "sign_share", ".0%"),
+            _report_score(row, "change_correlation", "+.2f"),
+            _report_score(row, "error", ".3f", _report_unit(row)),
         )
         for row in agreement.to_dict("records")
     ]
     return Section("Agreement with the published curves", _AGREEMENT_RULE, header, rows)
 
 
-def _score_beside_others(row: Mapping[Hashable, Any], score: str, form: str, unit: str = "") -> str:
+def _report_score(row: Mapping[Hashable, Any], score: str, form: str, unit: str = "") -> str:
     """Return a score, and in parentheses the scores of a straight line and of another network."""
 
     def score_as_text(column: str) -> str:
@@ -203,7 +203,7 @@ def _score_beside_others(row: Mapping[Hashable, Any], score: str, form: str, uni
     return f"{score_as_text(score)}{unit} (line {line}, other network {other})"
 
 
-def _unit_and_deviations(row: Mapping[Hashable, Any]) -> str:
+def _report_unit(row: Mapping[Hashable, Any]) -> str:
     """Return the unit of an error, and the error in standard deviations if these are known."""
     decades = " decades" if row["unit"] == "decades" else ""
     if pd.isna(row["error"]) or pd.isna(row["uncertainty"]) or not row["uncertainty"]:

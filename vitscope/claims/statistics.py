@@ -10,25 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from vitscope.claims import chance
-from vitscope.claims.chance import Interval, OfNetwork, decide_by_interval
-from vitscope.claims.intervals import TAILS
+from vitscope.claims import chance, intervals
+from vitscope.claims.chance import OfNetwork
+from vitscope.claims.intervals import TAILS, Interval, decide_by_interval
 from vitscope.claims.points import Points
 from vitscope.files.arrays import Array
 
-# A claim that counts cases holds if more than this share do as claimed.
+# A claim that counts cases holds if more than this share of them support it.
 HALF = 0.5
 
 
 @dataclass(frozen=True)
 class Found:
-    """What points say about a claim: `values` has the measured value, then that of each resample.
+    """What points say about a claim: `values` has the value as measured, then in each resample.
 
     A share has the `count` of cases in favour and the `total` of cases, of which `certain` have a
     certain sign. `batches` are the values of each batch, if batches are the units; `draws` are the
     values of two independent samples. A value is `exact` if it follows from weights alone.
-    Trainings are compared by `margin`, if there is one: the mean by which cases are in favour, or
-    Fisher's z of a rank correlation.
+    Trainings are compared by `margin`, if it is given: by how much cases are in favour on average,
+    or Fisher's z of a rank correlation.
     """
 
     values: Array
@@ -51,10 +51,10 @@ class Found:
             return self.value, self.value
         if self.batches is not None:
             enough = len(self.batches) >= chance.LEAST_BATCHES
-            return chance.mean_interval(self.batches) if enough else None
+            return intervals.mean_interval(self.batches) if enough else None
         if self.draws is not None:
-            return chance.independent_interval(*self.draws)
-        return chance.resampled_interval(self.values[1:]) if len(self.values) > 1 else None
+            return intervals.independent_interval(*self.draws)
+        return intervals.resampled_interval(self.values[1:]) if len(self.values) > 1 else None
 
     def chance(self, above: float) -> float:
         """Return the two-sided p-value of the value against a number, `above`; NaN if untested."""
@@ -84,7 +84,7 @@ class Found:
         return "yes, without an interval" if self.value > above else "no, without an interval"
 
 
-# Takes the points of a model, or of two, and returns what they say; None if nothing counts.
+# Takes the points of one or two models and returns what they say; None if nothing can be counted.
 Find = Callable[..., Found | None]
 
 
@@ -141,13 +141,13 @@ def certain_signs(margins: Array) -> Array:
 
 
 def changes(points: Points, value: str, kind: str | None) -> Array:
-    """Return how a value changes over each block of a kind, or over each that subsamples."""
+    """Return a value's change over each block of `kind` or, for None, each subsampling block."""
     found: Array = np.diff(points[value], axis=1)[:, _which_blocks_count(points, kind)]
     return found
 
 
 def _which_blocks_count(points: Points, kind: str | None) -> Array:
-    """Return for each block whether it is of a kind or, for None, whether it subsamples."""
+    """Return for each block whether it is of `kind` or, for None, whether it subsamples."""
     subsampling = points.frame["subsampling"].to_numpy(bool)
     chosen: Array = subsampling
     if kind is not None:
@@ -169,12 +169,12 @@ _BLOCKS = {
 
 
 def falls(kind: str | None, value: str, what: str) -> Statistic:
-    """Count the blocks of a kind, or those that subsample, after which a value is lower."""
+    """Count the blocks of `kind`, subsampling blocks for None, after which a value is lower."""
     return _share_of_blocks(kind, f"{what} is lower", lambda points: -changes(points, value, kind))
 
 
 def rises(kind: str | None, value: str, what: str) -> Statistic:
-    """Count the blocks of a kind, or those that subsample, after which a value is higher."""
+    """Count the blocks of `kind`, subsampling blocks for None, after which a value is higher."""
     return _share_of_blocks(kind, f"{what} is higher", lambda points: changes(points, value, kind))
 
 
@@ -194,16 +194,16 @@ def falls_more(kind: str, value: str, what: str, log: bool = False) -> Statistic
         f"A block is in favour if the {what}{ratio} falls more over it than over the block in its "
         f"place in the second model. {COUNTED}"
     )
-    return share(f"share of {_BLOCKS[kind]}", rule, falls_by_block)
+    return share_statistic(f"share of {_BLOCKS[kind]}", rule, falls_by_block)
 
 
 def _share_of_blocks(kind: str | None, does: str, margins: Callable[[Points], Array]) -> Statistic:
     blocks = _BLOCKS[kind]
     rule = f"A block is in favour if the {does} after it than before it. {COUNTED}"
-    return share(f"share of {blocks}", rule, margins)
+    return share_statistic(f"share of {blocks}", rule, margins)
 
 
-def share(measure: str, rule: str, margins: Callable[..., Array | None]) -> Statistic:
+def share_statistic(measure: str, rule: str, margins: Callable[..., Array | None]) -> Statistic:
     """Count the cases in favour: those whose `margins`, (1 + resamples, cases), are above zero."""
 
     def share_found(*points: Points) -> Found | None:
@@ -214,7 +214,7 @@ def share(measure: str, rule: str, margins: Callable[..., Array | None]) -> Stat
 
 
 def grows_with_depth(value: str, what: str, sign: int = 1) -> Statistic:
-    """Correlate the ranks of depth and a value over all cut points; `sign` -1 asks for a fall."""
+    """Correlate the ranks of depth and a value over cut points; a `sign` of -1 asks for a fall."""
 
     def trend_found(points: Points) -> Found | None:
         known = points.known(value)
@@ -239,13 +239,13 @@ def rank_correlation(x: Array, y: Array) -> Found | None:
     norms = np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
     with np.errstate(invalid="ignore"):
         values = (one * other).sum(axis=1) / norms
-    # Compare trainings by Fisher's z, which is closer to normal: the correlation itself would
-    # decide on the trend of a random walk in 10 of 100 cases, Fisher's z does in 6.
+    # Compare trainings by Fisher's z, which is closer to normal: the correlation itself would give
+    # a verdict on the trend of random walks in 10 of 100 cases, Fisher's z does in 6.
     return value_of(values, margin=float(np.arctanh(np.clip(values[0], -0.999, 0.999))))
 
 
 def compare_kinds(changed: Array, kinds: Array, more: str, less: str) -> Found | None:
-    """Find by how much the mean change over blocks of one kind exceeds that over another kind."""
+    """Return the mean change over blocks of kind `more` minus the mean change over kind `less`."""
     known = np.isfinite(changed[0])
     means = [changed[:, known & (kinds == kind)] for kind in (more, less)]
     if not all(each.shape[1] for each in means):
@@ -269,12 +269,12 @@ def changes_more(value: str, what: str, more: str, less: str) -> Statistic:
 
 
 def larger(measure: str, what: str, percent: bool = False) -> Statistic:
-    """Subtract the second model's value of a measure from the first one's."""
+    """Subtract the second model's value of a measure from the first model's."""
     return _difference_of_models(measure, what, 1, percent)
 
 
 def smaller(measure: str, what: str, percent: bool = False) -> Statistic:
-    """Subtract the first model's value of a measure from the second one's."""
+    """Subtract the first model's value of a measure from the second model's."""
     return _difference_of_models(measure, what, -1, percent)
 
 
@@ -294,7 +294,7 @@ def one_value(points: Points, measure: str) -> Array | None:
 
 
 def difference(ours: Array | None, theirs: Array | None, sign: int = 1) -> Found | None:
-    """Find by how much one value exceeds another, times a sign; None if one is missing."""
+    """Find by how much `ours` exceeds `theirs`, times `sign`; None if either value is missing."""
     if ours is None or theirs is None:
         return None
     ours, theirs = paired(ours, theirs)
@@ -304,7 +304,7 @@ def difference(ours: Array | None, theirs: Array | None, sign: int = 1) -> Found
 
 
 def paired(ours: Array, theirs: Array) -> tuple[Array, Array]:
-    """Return two models' values in the same resamples; if one has none, only as measured."""
+    """Return two models' values in the same resamples, or only as measured if a model has none."""
     if 1 in (len(ours), len(theirs)):
         return ours[:1], theirs[:1]
     if len(ours) != len(theirs):
@@ -335,7 +335,7 @@ def compare_means(of: Callable[[Array], Array], ours: Array, theirs: Array) -> F
 
 
 def lower_at_cut_points(value: str, what: str) -> Statistic:
-    """Count the cut points at which the first model is lower; both must have equally many."""
+    """Count the cut points at which the first model is lower; both models need equally many."""
 
     def lower_by(ours: Points, theirs: Points) -> Array | None:
         if len(ours) != len(theirs):
@@ -344,7 +344,7 @@ def lower_at_cut_points(value: str, what: str) -> Statistic:
         return second - first
 
     rule = f"A cut point is in favour if the {what} of the first model is lower there."
-    return share("share of cut points", rule, lower_by)
+    return share_statistic("share of cut points", rule, lower_by)
 
 
 def excess_of_alike_pairs(pairs: Points, value: str, alike: str) -> Found | None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from vitscope.corruptions import SEVERITIES
 from vitscope.corruptions.corrupting import corrupt
-from vitscope.data.split import Split, choose_rows, normalize
+from vitscope.data.split import Split, choose_rows_of_split, normalize
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array, format_shape, map_array
 from vitscope.files.tensors import TensorFile, TensorWriter
@@ -156,7 +156,7 @@ def build_corrupted(
     official: Path | None = None,
 ) -> None:
     """Write images of a split under one corruption, computed here or read from `official`."""
-    rows = choose_rows(split, images, seed, "analysis.robustness: the study corrupts")
+    rows = choose_rows_of_split(split, images, seed, "analysis.robustness: the study corrupts")
     archive = official and OfficialImages(official, corruption, split, rows)
     shape = (len(rows), *split.shape)
     tensors = {tensor_name(severity): ("U8", shape) for severity in severities}

@@ -20,7 +20,7 @@ LARGEST_MEMBER = 200_000_000
 LARGEST_ARCHIVE = 400_000_000
 
 
-def find_official(
+def find_official_archive(
     archive: Mapping[str, Any], source: Mapping[str, Any], label: str
 ) -> tuple[str, str, Mapping[str, Any]]:
     """Return the URL and file name of a source's archive, and its `md5` and `size` if known."""
@@ -34,9 +34,11 @@ def find_official(
     return url, file, files[file]
 
 
-def check_official(archive: Mapping[str, Any], source: Mapping[str, Any], path: Path) -> None:
+def check_official_archive(
+    archive: Mapping[str, Any], source: Mapping[str, Any], path: Path
+) -> None:
     """Refuse a download with a wrong MD5, since a cache may supply any file."""
-    _, file, known = find_official(archive, source, str(path))
+    _, file, known = find_official_archive(archive, source, str(path))
     if "md5" in known and md5_of(path) != known["md5"]:
         raise VitscopeError(
             f"{path} is not the official archive {file}, or is damaged: delete it, and if "
@@ -44,10 +46,10 @@ def check_official(archive: Mapping[str, Any], source: Mapping[str, Any], path: 
         )
 
 
-def download_official(
+def download_official_archive(
     archive: Mapping[str, Any], source: Mapping[str, Any], path: Path, *, label: str, say: Say
 ) -> None:
-    url, _, known = find_official(archive, source, label)
+    url, _, known = find_official_archive(archive, source, label)
     fetch(url, path, label=label, said_by="the publisher", say=say, **known)
 
 

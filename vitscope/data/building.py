@@ -37,7 +37,7 @@ UNSTORED = "unstored"
 READ_BY = ("source", "image_size", "resize", "interpolation")
 
 
-def build(
+def build_split_file(
     name: str, dataset: Mapping[str, Any], split: str, path: Path, download: Path | None = None
 ) -> None:
     """Write the file of a data set's split; read the `download` if the source names no path."""
@@ -64,7 +64,10 @@ def build(
     if settings.get("stored", True):
         images = {"images": ("U8", (len(rows), *shape)), **integer_tensors(len(rows), source.extra)}
         masks = {"masks": ("U8", (len(rows), *shape[1:]))} if source.has_masks else {}
-        tensors, written = images | masks, _image_pieces(where, source, rows, dataset, classes)
+        tensors, written = (
+            images | masks,
+            _build_image_pieces(where, source, rows, dataset, classes),
+        )
         if wholes := _uncropped_images(source, rows[:WHOLES], dataset):
             sizes = np.array([each.shape[:2] for each in wholes])
             flat = np.concatenate([each.ravel() for each in wholes])
@@ -99,7 +102,10 @@ def write_split(
     written: Iterable[tuple[str, int, Array]],
     classes: int,
 ) -> Integers:
-    """Write a split and its digest from pieces (tensor, first row, rows); count images by class."""
+    """Write a split, with its digest, from pieces; return the number of images of each class.
+
+    A piece is the name of a tensor, the first of the rows to write, and these rows.
+    """
     digest = sha256(json.dumps(metadata, sort_keys=True).encode())
     images_of = np.zeros(classes, np.int64)
     with TensorWriter(path, tensors, {**metadata, DIGEST: NO_DIGEST}) as writer:
@@ -115,7 +121,7 @@ def write_split(
 def _outputs_by_class(
     where: str, source: Source, dataset: Mapping[str, Any]
 ) -> list[list[int]] | None:
-    """Return the source's outputs for each class; None if it has none, or labels are not used."""
+    """Return the network outputs of each class of a source; None without any, or without labels."""
     outputs = source.outputs
     if outputs is None or dataset["classes"] in (None, IMAGENET_CLASSES):
         return outputs if dataset["classes"] else None
@@ -125,7 +131,7 @@ def _outputs_by_class(
     )
 
 
-def _mask_pixels(
+def _build_mask(
     sample: Sample, dataset: Mapping[str, Any], shape: tuple[int, ...], where: str
 ) -> Pixels:
     if sample.mask is None:
@@ -151,10 +157,10 @@ def _uncropped_images(source: Source, rows: Integers, dataset: Mapping[str, Any]
     return found if any(each.shape[:2] != size for each in found) else []
 
 
-def _image_pieces(
+def _build_image_pieces(
     where: str, source: Source, rows: Integers, dataset: Mapping[str, Any], classes: Numbering
 ) -> Iterator[tuple[str, int, Array]]:
-    """Yield the content of the file in pieces: (tensor, first row, rows)."""
+    """Yield the content of the file in pieces, as `write_split` takes them."""
     yield "index", 0, rows
     samples = source.samples(rows)
     for first in range(0, len(rows), ROWS_PER_WRITE):
@@ -165,7 +171,7 @@ def _image_pieces(
         yield "sums", first, row_sums(pixels).view(np.int64)
         if source.has_masks:
             shape = pixels.shape[2:]
-            masks = [_mask_pixels(each, dataset, shape, where) for each in chosen]
+            masks = [_build_mask(each, dataset, shape, where) for each in chosen]
             yield "masks", first, np.stack(masks)
         yield "labels", first, _to_class_numbers(where, [each.label for each in chosen], classes)
         for column, extra in enumerate(source.extra):
@@ -216,7 +222,7 @@ def _size_before_crop(there: tuple[int, int], resize: Any, size: ImageSize) -> t
     """Return the width and height to resize an image of size `there` to.
 
     If `resize` is a pair of height and width, that is the size. Otherwise, the image keeps its
-    proportions and just covers a square of side `resize`, or its final size.
+    proportions and just covers a square of side `resize` or, for `COVER`, the final `size`.
     """
     height, width = height_and_width(size if resize == COVER else resize)
     if not isinstance(resize, int | str):

@@ -54,18 +54,18 @@ def numbered_names(classes: int) -> list[str]:
 
 
 def _number_by_names(where: str, found: Sequence[str], classes: int, names: list[str]) -> Numbering:
-    check_distinct_names(where, names)
+    check_distinct_class_names(where, names)
     if len(names) != classes:
         raise VitscopeError(
             f"{where}: class_names has {len(names)} names and the study says {classes} classes: "
             f"name every class, in the order of the outputs of the network."
         )
-    _check_all_named(where, found, "class_names", names)
+    _check_all_classes_named(where, found, "class_names", names)
     place = {name: number for number, name in enumerate(names)}
     return Numbering(names, [place[name] for name in found] if found else None)
 
 
-def check_distinct_names(where: str, names: Iterable[str]) -> None:
+def check_distinct_class_names(where: str, names: Iterable[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
             raise VitscopeError(
@@ -87,7 +87,7 @@ def _number_by_index(
                 f"{where}: class_index.{name}: the source has no class of this name, only "
                 f"{first_of(found, NAMED)}: correct the name.{nearest(name, found)}"
             )
-    _check_all_named(where, found, "class_index", index)
+    _check_all_classes_named(where, found, "class_index", index)
     check_class_index(where, classes, index)
     names = numbered_names(classes)
     for name, number in index.items():
@@ -110,7 +110,9 @@ def check_class_index(where: str, classes: int, index: Mapping[str, int]) -> Non
             )
 
 
-def _check_all_named(where: str, found: Sequence[str], key: str, known: Collection[str]) -> None:
+def _check_all_classes_named(
+    where: str, found: Sequence[str], key: str, known: Collection[str]
+) -> None:
     for name in found:
         if name not in known:
             raise VitscopeError(
@@ -143,10 +145,10 @@ def read_class_names(where: str, path: Path) -> list[str]:
 
 
 def imagenet_synsets() -> list[str]:
-    return _read_timm_file("imagenet_synsets.txt").split()
+    return _read_timm_class_file("imagenet_synsets.txt").split()
 
 
-def _read_timm_file(file: str) -> str:
+def _read_timm_class_file(file: str) -> str:
     timm = find_spec("timm")
     if timm is None or timm.origin is None:
         raise VitscopeError(
@@ -158,7 +160,7 @@ def _read_timm_file(file: str) -> str:
 
 def imagenet_class_names() -> list[str]:
     """Return timm's names of ImageNet's classes; add the synset where two classes share a name."""
-    lines = _read_timm_file("imagenet_synset_to_lemma.txt").splitlines()
+    lines = _read_timm_class_file("imagenet_synset_to_lemma.txt").splitlines()
     lemmas = dict(line.split("\t") for line in lines)
     synsets = imagenet_synsets()
     # Take the first of several synonyms.

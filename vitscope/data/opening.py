@@ -67,9 +67,9 @@ def open_source(source: Mapping[str, Any], split: str, download: Path | None = N
     declaration, module = declared(source["kind"]), _source_module(source["kind"])
     path = local_path(source, split) or download
     if declaration.archive and path and "path" not in source:
-        from vitscope.data.archives import check_official
+        from vitscope.data.archives import check_official_archive
 
-        check_official(declaration.archive, source, path)
+        check_official_archive(declaration.archive, source, path)
     with bounded_memory(path) if path else nullcontext():
         opened: Source = module.open_split(source, split, path)
     return opened
@@ -94,7 +94,7 @@ def _source_module(kind: str) -> ModuleType:
 
 
 def local_path(source: Mapping[str, Any], split: str) -> Path | None:
-    """Return the file or folder of a split, whose name replaces `{split}`; None without a path."""
+    """Return the file or folder of a split, with `{split}` filled in; None if no path is given."""
     if "path" not in source:
         return None
     return Path(source["path"].replace("{split}", split)).expanduser()
@@ -105,7 +105,7 @@ def archive_needed(source: Mapping[str, Any]) -> bool:
 
 
 def local_path_exists(source: Mapping[str, Any], split: str) -> bool:
-    """Return whether a split's local path exists; True for a source without one."""
+    """Return whether a split's local path exists; True for a source without a path."""
     path = local_path(source, split)
     return path is None or path.exists()
 
@@ -123,7 +123,10 @@ def require_existing(where: str, path: Path, study: Path) -> str:
 
 @cache
 def listing_digest(path: Path) -> str | None:
-    """Digest names, sizes and dates of the visible files in a folder and its sub-folders."""
+    """Return a digest of the names, sizes and dates of the visible files in a folder.
+
+    Files in its sub-folders count, but no deeper ones. None if `path` is no folder.
+    """
     if not path.is_dir():
         return None
     try:

@@ -90,7 +90,7 @@ class Split:
         return [*self.images(rows).transpose(0, 2, 3, 1)]
 
     def mask(self, row: int) -> npt.NDArray[np.float64] | None:
-        """Return the share of each pixel that shows the image's subject; None without a mask."""
+        """Return, for each pixel, the share that shows the image's subject; None without a mask."""
         if "masks" not in self._file.names:
             return None
         pixels = self._file.array("masks")[row]
@@ -159,7 +159,7 @@ def origin_and_rows(metadata: Mapping[str, str]) -> tuple[dict[str, str], list[i
     return origin, json.loads(metadata[ROWS])
 
 
-def choose_rows(
+def choose_rows_of_split(
     images: Split, wanted: int | None, seed: int | None, does: str
 ) -> npt.NDArray[np.int64]:
     """Return all rows of a split, or `wanted` of them; an error message begins with `does`."""
@@ -173,7 +173,9 @@ def choose_rows(
 
 
 def rows_to_classify(images: Split, wanted: int | None, seed: int | None) -> list[int]:
-    rows: list[int] = choose_rows(images, wanted, seed, "analysis: the study classifies").tolist()
+    rows: list[int] = choose_rows_of_split(
+        images, wanted, seed, "analysis: the study classifies"
+    ).tolist()
     return rows
 
 

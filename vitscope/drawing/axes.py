@@ -26,7 +26,7 @@ def tick_locator() -> MaxNLocator:
 
 
 def axes_of_published(axes: Axes, label: str, *curves: Published | None) -> Axes:
-    """Return the axes for published curves: `axes`, or a second y axis for another model."""
+    """Return the axes for published curves: `axes` or, for another model, a second y axis."""
     if not another_model(curve for curve in curves if curve):
         return axes
     behind = axes.twinx()
@@ -48,8 +48,8 @@ def has_axis_behind(axes: Axes) -> bool:
     return any(twin.yaxis.get_label_position() == "right" for twin in twins)
 
 
-def say_if_empty(axes: Axes) -> None:
-    """Write "no values" into axes that show none, unless they have another text."""
+def mark_empty_axes(axes: Axes) -> None:
+    """Write "no values" into axes that show neither values nor another text."""
     # Remove lines without a finite point: they are not clipped, so the layout would make room for
     # them at a corner of the figure.
     for line in [*axes.lines]:
@@ -95,11 +95,11 @@ def label_decades(axes: Axes) -> None:
     axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
 
 
-def share_zero(axes: Collection[Axes], room: Callable[[float], float]) -> None:
+def align_zeros_of_axes(axes: Collection[Axes], room: Callable[[float], float]) -> None:
     """Put the zeros of overlaid axes at the same height, near their tops.
 
-    `room` takes how far values reach above zero, and returns how far the axis has to. Both are
-    multiples of the absolute lowest value.
+    `room` takes how far values reach above zero, and returns how far the axis has to reach. Both
+    are multiples of the distance from zero to the lowest value.
     """
     lows = {each: min(each.dataLim.y0, 0) or -1 for each in axes}
     above = max(room(max(each.dataLim.y1, 0) / -low) for each, low in lows.items())

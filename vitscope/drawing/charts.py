@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from vitscope.claims.points import AllPublished, Points, bands
 from vitscope.claims.statistics import certain_signs
 from vitscope.drawing.figure import Members, rows_of
-from vitscope.drawing.legends import published_label
+from vitscope.drawing.legends import published_legend_label
 from vitscope.drawing.looks import DOTTED, Look
 from vitscope.drawing.panels import Panel, Scales, make_panels, stack_panels
 from vitscope.errors import VitscopeError
@@ -30,7 +30,7 @@ def _choose_rows(rows: pd.DataFrame, where: Where | None) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Across:
-    """The x axis of a chart: a column times a number, its label and limits; `order` sorts rows."""
+    """The x axis of a chart: `column` times `times`, a label and limits; `order` sorts rows."""
 
     column: str = "depth"
     label: str = "Normalized depth"
@@ -44,8 +44,8 @@ class Curve:
     """A curve of one column, over the rows that `where` chooses.
 
     `style` may be a function of the model's look. `in_legend` is the style of a legend entry that
-    stands for all models. `interval` is the prefix of two columns, as "ci" of "ci_low" and
-    "ci_high", or empty if there is no interval.
+    stands for all models. `interval` is the prefix of two columns, such as "ci" for "ci_low" and
+    "ci_high"; it is empty if there is no interval.
     """
 
     column: str
@@ -117,7 +117,7 @@ class Shade:
 
 @dataclass(frozen=True)
 class Level:
-    """A horizontal line at a number, or at the value of a column unless it is null."""
+    """A horizontal line at a number, or at a column's first value, unless this is null."""
 
     at: str | float
     style: Mapping[str, Any]
@@ -133,10 +133,11 @@ class Level:
 
 @dataclass(frozen=True)
 class Theirs:
-    """Published points of a column; those of another model have their own axis, called `name`.
+    """Published points of a column.
 
-    Points of another model compare by shape alone. `measured` names measured points in the legend.
-    `at` returns the x values of the published points.
+    Points of another model, which can be compared by shape alone, have an axis of their own, called
+    `name`. `measured` names measured points in the legend. `at` returns the x values of the
+    published points.
     """
 
     column: str
@@ -151,7 +152,7 @@ class Theirs:
             x, axes = self.at(points, panel.rows), panel.back or panel.axes
             axes.plot(x, points[self.column], **style, clip_on=False, zorder=2.5)
             panel.legend.add_marker(self.measured, look.line, look)
-            panel.legend.add_line(published_label([panel.theirs]), style, look)
+            panel.legend.add_line(published_legend_label([panel.theirs]), style, look)
 
 
 Layer = Curve | Shade | Level | Theirs
@@ -160,9 +161,9 @@ Layer = Curve | Shade | Level | Theirs
 class Rows:
     """A row of panels, one for each model, drawn from the table rows that `where` chooses.
 
-    `table` is the index of the table among those of the kind. `scale` is called with all axes once
-    all is drawn, and sets their scales. The x label stands below the last row of panels and, if
-    `says_across`, also below this row.
+    `table` is the index of the table among the tables that the chart is drawn from. `scale` is
+    called with all axes after drawing, to set their scales. The last row of panels has the x label
+    below it; `says_across` adds the label below this row, too.
     """
 
     def __init__(
@@ -187,8 +188,8 @@ _BY_DEPTH = Across()
 class Chart:
     """A figure of curves, in one row of panels or in several rows, one below the other.
 
-    Depth bands are drawn between the cut points in a panel's rows that `bands_of` chooses, or those
-    in the table with the index `bands_from`.
+    Depth bands lie between cut points: those that `bands_of` chooses from a panel's rows or, if
+    `bands_from` is given, those of the panel's model in the table with this index.
     """
 
     def __init__(
@@ -242,7 +243,7 @@ class Chart:
             if self.bands_from is not None:
                 table = tables[self.bands_from]
                 points = [rows_of(table, member.model, ["index"]) for member in members]
-            _draw_bands(shown, points)
+            _draw_chart_bands(shown, points)
         for layer in rows.layers:
             if not isinstance(layer, Theirs):
                 shown[0].legend.expect(layer.label)
@@ -256,7 +257,7 @@ class Chart:
             rows.scale(*dict.fromkeys(axes for each in shown for axes in (each.axes, each.back)))
 
 
-def _draw_bands(shown: Sequence[Panel], cut_points: Sequence[pd.DataFrame]) -> None:
+def _draw_chart_bands(shown: Sequence[Panel], cut_points: Sequence[pd.DataFrame]) -> None:
     """Draw the depth bands; in a shared panel, only if all models have the same bands."""
     if len({panel.axes for panel in shown}) == len(shown):
         for panel, points in zip(shown, cut_points, strict=True):

@@ -108,10 +108,7 @@ def page_of_curves(
             for member, look in looks.items()
         ],
         "curves": [
-            {
-                member.model: _points_of_curve(table, member)
-                for member in _members_in(table, members)
-            }
+            {member.model: _curve_for_page(table, member) for member in _members_in(table, members)}
             for table in curves.values()
         ],
     }
@@ -144,7 +141,7 @@ def _members_in(table: pd.DataFrame, members: Sequence[Member]) -> list[Member]:
     return [member for member in members if member.model in {*table["model"]}]
 
 
-def _points_of_curve(table: pd.DataFrame, member: Member) -> list[dict[str, Any]]:
+def _curve_for_page(table: pd.DataFrame, member: Member) -> list[dict[str, Any]]:
     rows = rows_of(table.dropna(subset="value"), member.model, ["index"])
     points = rows[["depth", "value", "low", "high"]].assign(
         msa=rows["kind"].isin(["msa", "parallel"]),

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Member:
     """A model of a figure: its name in the tables, what to call it, and its family.
 
-    `nth` tells architectures apart in families that do not name one, such as timm. `recipe` is the
-    name of the first of several trainings that differ only in their seeds.
+    `nth` numbers the networks of a family whose name does not tell how they are built, such as
+    timm. `recipe` is the name of the first of several trainings that differ only in their seeds.
     """
 
     model: str
@@ -92,7 +92,7 @@ def draw_from_tables(
     for name, table in shown.items():
         # A table of pairs of models need not have rows of each model.
         if "other_model" not in table:
-            _check_models_have_rows(name, table, members)
+            _check_figure_has_rows(name, table, members)
     if published is not None:
         given["published"] = published
     with with_scales(given.pop("scales", None)):
@@ -130,7 +130,7 @@ def _count_with_unit(counts: "pd.Series", one: str, many: str, after: str = "") 
     return f"{number} {one if high == 1 else many}{after}"
 
 
-def _check_models_have_rows(name: str, table: "pd.DataFrame", members: Members) -> None:
+def _check_figure_has_rows(name: str, table: "pd.DataFrame", members: Members) -> None:
     moments = {"": table}
     if "snapshot" in table:
         moments = {f" at '{moment}'": rows for moment, rows in table.groupby("snapshot")}
@@ -144,12 +144,13 @@ def _check_models_have_rows(name: str, table: "pd.DataFrame", members: Members) 
                 )
 
 
-def points_of_figure(
+def figure_as_table(
     tables: "Mapping[str, pd.DataFrame]", members: Members, published: "AllPublished"
 ) -> "pd.DataFrame":
     """Return the points of a figure as one table: rows of its tables, and published points.
 
-    The block table is left out if there are others: figures show its cut points as bands and marks.
+    The block table is left out if there are other tables: figures show its cut points as bands and
+    marks.
     """
     import pandas as pd
 

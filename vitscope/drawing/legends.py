@@ -38,7 +38,7 @@ class Legend:
         self._entries.setdefault(label, {})
 
     def add(self, label: str, handle: Artist, look: Hashable = None) -> None:
-        """Add an entry; if the label exists, show a new `look` beside its others."""
+        """Add an entry; if the label exists, show a new `look` beside the looks that it has."""
         self._entries.setdefault(label, {}).setdefault(look, handle)
 
     def add_line(self, label: str, style: Mapping[str, Any], look: Hashable = None) -> None:
@@ -54,7 +54,7 @@ class Legend:
         self.add(label, Patch(facecolor=color, alpha=alpha, lw=0), color)
 
     def add_models(self, members: Sequence[Member]) -> None:
-        """Add an entry for each model, where models share a panel."""
+        """Add an entry for each model; meant for a panel that several models share."""
         for member, look in zip(members, looks_of(members), strict=True):
             self.add_line(member.label, look.curve)
 
@@ -63,7 +63,7 @@ class Legend:
         self.add(BAND_LABELS[kind], Patch(**(look or BANDS[kind])))
 
     def entries(self) -> dict[str, Any]:
-        """Return the handles of each label, as a tuple; they are drawn side by side."""
+        """Return for each label a tuple of its handles, which are drawn side by side."""
         last = (INTERVAL, *BAND_LABELS.values())
         added = {label: tuple(looks.values()) for label, looks in self._entries.items() if looks}
         labels = [label for label in added if label not in last]
@@ -77,9 +77,9 @@ class Legend:
     ) -> None:
         """Draw one legend for all panels, in the axes `inside` if given.
 
-        Otherwise it takes the place of a missing panel if it fits there: below the first axes of
-        `free`, and beside the second. Else it stands below all panels in as few rows as possible,
-        and the figure grows for many rows.
+        Otherwise, if it fits, it takes the place of a missing panel, below `free[0]` and to the
+        right of `free[1]`. Failing that, it stands below all panels in as few rows as possible, and
+        many rows make the figure higher.
         """
         if not self.entries():
             return
@@ -130,7 +130,7 @@ def percent(share: float, form: str = ".0f") -> str:
 
 
 def moment(snapshot: str) -> str:
-    """Return the name of a snapshot for readers, as "before training" for "init"."""
+    """Return the name of a snapshot for readers, such as "before training" for "init"."""
     return _MOMENTS.get(snapshot, snapshot)
 
 
@@ -140,18 +140,21 @@ def minus(text: str) -> str:
 
 
 def another_model(curves: Iterable[Published]) -> bool:
-    """Return whether any published curve is of another model than the measured one."""
+    """Return whether any published curve is of a model other than the measured one."""
     return any(not curve.same_model for curve in curves)
 
 
-def published_label(
+def published_legend_label(
     curves: Iterable[Published],
     *,
     others: str = "another model",
     axis: str = "right axis",
     always_own_axis: bool = False,
 ) -> str:
-    """Return the label of published values: `others` for other models, with `axis` if separate."""
+    """Return the label of published values.
+
+    It names `others` if a curve is of another model, and `axis` if the curves have their own axis.
+    """
     apart = another_model(curves)
     whose = f", {others}" if apart else ""
     where = f" ({axis})" if apart or always_own_axis else ""

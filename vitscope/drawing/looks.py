@@ -17,15 +17,15 @@ from vitscope.drawing.figure import Member, with_variable
 
 # The colour of what belongs to no single model: second axes, and marks in a legend for all models.
 GRAY = "#595959"
-PALE = "#b3b3b3"  # shares, behind the curves of models
+PALE = "#b3b3b3"  # bars of shares, behind the curves of models
 SHADOW = "#808080"  # stands in a legend for lines that are white on a dark picture
 
-# The legend entry for the curves of all models.
+# A legend entry that stands for the curves of all models.
 OF_ALL: dict[str, Any] = {"color": GRAY, "marker": "o"}
 
 # A curve in a small sketch.
 SKETCHED: dict[str, Any] = {"markersize": 2, "linewidth": 0.7}
-# Points over a few tokens, behind curves over all tokens.
+# Points measured on a few tokens, behind curves of all tokens.
 FEW: dict[str, Any] = {"markersize": 2.4}
 
 # Widths of lines.
@@ -38,10 +38,10 @@ HOLLOW_OF_ALL = dict(OF_ALL, markerfacecolor="white", markeredgecolor=GRAY, mark
 
 # A line at zero.
 ZERO: dict[str, Any] = {"color": "#a0a0a0", "linewidth": 0.6}
-# What curves or points are compared with.
+# A line that curves or points are compared with.
 REFERENCE: dict[str, Any] = {"color": GRAY, "linestyle": (0, (4, 2)), "linewidth": THIN}
 DIAGONAL = {**REFERENCE, "color": "black"}
-# A moment of training.
+# A line at the epoch of a snapshot.
 MOMENT: dict[str, Any] = {"color": GRAY, "linestyle": (0, (1, 1.5)), "linewidth": HAIR}
 # Curves without markers.
 PLAIN: dict[str, Any] = {"linestyle": "-", "marker": "", "linewidth": 1.0}
@@ -59,7 +59,7 @@ GRID: dict[str, Any] = {"color": "#d0d0d0", "linewidth": HAIR}
 # How opaque shades are.
 INTERVAL_ALPHA = 0.25
 QUARTILES_ALPHA = 0.35
-RANGE_ALPHA = 0.15  # from the lowest value to the highest
+RANGE_ALPHA = 0.15  # the range from the lowest to the highest value
 BAR_ALPHA = 0.45
 INTERVAL_WIDTH = 1.4
 
@@ -90,14 +90,14 @@ END = dict(_MARK, marker="*", markersize=8, markeredgecolor="white", markeredgew
 END_OF_WARMUP = dict(START, markersize=7.5, markerfacecolor="none", markeredgewidth=THIN)
 
 # Colour maps.
-MAP_COLORS = "inferno"  # shares
+MAP_COLORS = "inferno"  # maps of shares, such as attention
 SIMILARITY_COLORS = "magma"
 POSITION_COLORS = "viridis"
 SIGNED_COLORS = "RdBu_r"
 LOSS_COLORS = "plasma"
-# How much the highest value of a map covers the picture below it, in figures.
+# The opacity of a map over a picture, in figures, where the map has its highest value.
 MOST_OPAQUE = 0.9
-# How much a whole map covers the picture below it, in videos.
+# The opacity of a map over a picture, in videos, everywhere.
 OVERLAY_ALPHA = 0.55
 # The position of a query, on a map of its attention.
 CROSS: dict[str, Any] = {"marker": "x", "markersize": 4, "markeredgewidth": 1.2}
@@ -185,11 +185,11 @@ _READ: list[dict[str, Any]] = [
 PROBE_STYLES = dict(zip(("mean token", "prefix token", "single token"), _READ, strict=True))
 PROBE_STYLES |= dict(zip(("position", "pixels"), _READ, strict=False))
 
-# Methods that explain a class; a random order explains nothing.
+# The styles of methods that explain a class; they are compared with a random order.
 METHOD_STYLES = dict(zip(("grad_cam", "gradient_rollout", "rollout"), _READ, strict=True))
 METHOD_STYLES |= {"random": REFERENCE}
 
-_EDGE = 0.7  # of hollow markers
+_EDGE = 0.7  # the edge of hollow markers
 HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": _EDGE}
 HOLLOW_POINTS = {**HOLLOW, "linestyle": ""}
 
@@ -217,7 +217,7 @@ class Look:
 
     @property
     def hollow(self) -> dict[str, Any]:
-        """The same as `line` with a hollow marker, as published values have it."""
+        """The same as `line`, with a hollow marker, which published values have."""
         return replace(self, half_filled=False).line | HOLLOW
 
     @property
@@ -281,7 +281,7 @@ def with_palette(colors: Mapping[str, str]) -> AbstractContextManager[None]:
 
 
 def look_of(member: Member) -> Look:
-    """Return the look of a model's family; a checksum of the name chooses that of unknown ones."""
+    """Return the look of a model's family; a checksum of its name chooses one for unknown names."""
     number = crc32(member.family.encode()) + member.nth
     look = _LOOKS.get(member.family) or _OTHER_LOOKS[number % len(_OTHER_LOOKS)]
     return replace(look, color=_family_colors.get({}).get(member.family, look.color))
@@ -289,7 +289,7 @@ def look_of(member: Member) -> Look:
 
 def _variant_of_look(look: Look, nth: int, count: int) -> Look:
     """Return the look of the nth of `count` models; the first of two or three keeps the look."""
-    # When shades start again, their dashes and markers differ from those before.
+    # When the shades start again, dashes and markers differ from the earlier ones.
     turn, count = nth + nth // _MOST_SHADES, min(count, _MOST_SHADES)
     light = float(np.mean(to_rgb(look.color)))
     darkest = 0 if count <= 3 or light < _DARK else -_RANGE * light
@@ -319,7 +319,7 @@ _DEFAULT_SIZE = 7  # points
 
 
 def text_scale() -> float:
-    """Return the text size as a multiple of the default, at least 0.86: small text stops there."""
+    """Return the text size as a multiple of the default; text stops shrinking at 0.86."""
     return max(float(matplotlib.rcParams["font.size"] / _DEFAULT_SIZE), 0.86)
 
 

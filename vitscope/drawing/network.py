@@ -13,13 +13,13 @@ from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.looks import BAND_LABELS, GRAY, KIND_COLORS, KIND_EDGE, KIND_MARK, THREAD
 from vitscope.drawing.panels import page_width, width_of
 
-_STEP = 0.16  # inches of the width, for each cut point
-_HEIGHT = 2.3  # inches, without names
-_LETTER = 0.05  # inches of the height, for each letter of the longest name
-# Points below the axes.
-_MARK_AT = 4.5  # the middle of the mark of a kind
-_NAMES_AT = 9  # the beginning of names
-# The least distance of names, in inches: of many cut points, only every second, third, ... has one.
+_STEP = 0.16  # inches of the figure's width per cut point
+_HEIGHT = 2.3  # inches, without the names of cut points
+_LETTER = 0.05  # inches of the figure's height per letter of the longest name
+# Distances below the axes, in points.
+_MARK_AT = 4.5  # to the middle of the mark of a kind
+_NAMES_AT = 9  # to the beginning of names
+# The minimum distance between names, in inches; among many cut points, only every nth is named.
 _BETWEEN = 0.14
 # The labels of kinds, in the order of the legend.
 LABELS = {
@@ -34,7 +34,7 @@ LABELS = {
 
 
 def plot_cut_points(blocks: pd.DataFrame, label: str) -> Figure:
-    """Draw each cut point: the multiply-adds since the previous one, its kind, stage and size."""
+    """Draw each cut point: its kind, stage, size, and multiply-adds since the cut point before."""
     points = blocks.sort_values("index").reset_index(drop=True)
     width = min(max(width_of(1), _STEP * len(points) + 1), page_width())
     height = _HEIGHT + _LETTER * points["name"].str.len().max()
@@ -56,7 +56,7 @@ def plot_cut_points(blocks: pd.DataFrame, label: str) -> Figure:
     bars.tick_params(axis="x", length=0, pad=_NAMES_AT)
     bars.set_xlabel("Cut point")
     bars.set_title(label, pad=16)
-    _mark_stages(bars, points)
+    _mark_network_stages(bars, points)
     handles = [
         Patch(facecolor=KIND_COLORS[kind], **KIND_EDGE, label=label)
         for kind, label in LABELS.items()
@@ -67,12 +67,12 @@ def plot_cut_points(blocks: pd.DataFrame, label: str) -> Figure:
 
 
 def kinds_of(points: pd.DataFrame) -> list[str]:
-    """Return the kind of each cut point; a block that shrinks the map subsamples, unless an MSA."""
+    """Return each cut point's kind; "subsampling" if its block, unless an MSA, shrinks the map."""
     shrinks = subsamples(points) & (points["kind"] != "msa")
     return points["kind"].mask(shrinks, "subsampling").tolist()
 
 
-def _mark_stages(bars: Axes, points: pd.DataFrame) -> None:
+def _mark_network_stages(bars: Axes, points: pd.DataFrame) -> None:
     """Write the size of the maps of each stage above the bars, and draw a line between stages."""
     for stage, members in points.groupby("stage", sort=False):
         first, last = members.index[[0, -1]]

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import GRAY, KIND_COLORS, KIND_EDGE, VERDICT_LOOKS
 from vitscope.drawing.network import LABELS, kinds_of
-from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_claims
+from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_claims_and_verdicts
 
 # Inches.
 _WIDTH = 5.5  # the page
@@ -22,11 +22,11 @@ _PANEL = 0.95
 _EDGES = 0.7  # labels at the edges
 _LEFT = -0.4  # from the edge of panels to the first of two columns of claims
 
-_LETTERS = 50  # in a line of a claim
-_LETTERS_OF_LABEL = 16  # in a line of a label
+_LETTERS = 50  # per line of a claim
+_LETTERS_OF_LABEL = 16  # per line of a label
 _SMALL = 6.5  # the size of labels in points
 
-# Draws a kind of figure of the network in axes.
+# Draws a figure of the network, of some kind, in the given axes.
 Draw = Callable[[Axes], object]
 
 
@@ -34,7 +34,7 @@ def plot_network_page(
     label: str, blocks: pd.DataFrame, panels: Sequence[Draw], claims: pd.DataFrame
 ) -> Figure:
     """Draw the strip of the blocks, a panel for each kind of figure, and the verdicts."""
-    found = _verdicts_of_network(claims)
+    found = _verdicts_on_network_page(claims)
     half = -(-len(found) // 2)
     columns = found[:half], found[half:]
     rows = [_STRIP, *[_PANEL] * len(panels), max(map(height_of_claims, columns))]
@@ -42,7 +42,7 @@ def plot_network_page(
     strip, *below, verdicts = figure.subplots(len(rows), 1, height_ratios=rows)
     points = blocks.sort_values("index", ignore_index=True)
     legend = Legend()
-    _draw_strip_of_blocks(strip, points, legend)
+    _draw_strip_on_network_page(strip, points, legend)
     strip.set_title(label)
     for axes, draw in zip(below, panels, strict=True):
         draw(axes)
@@ -60,11 +60,11 @@ def plot_network_page(
     legend.draw(figure)
     verdicts.set_axis_off()
     for side, column in enumerate(columns):
-        write_claims(verdicts, column, _LEFT + side * _WIDTH / 2)
+        write_claims_and_verdicts(verdicts, column, _LEFT + side * _WIDTH / 2)
     return figure
 
 
-def _draw_strip_of_blocks(axes: Axes, points: pd.DataFrame, legend: Legend) -> None:
+def _draw_strip_on_network_page(axes: Axes, points: pd.DataFrame, legend: Legend) -> None:
     kinds, ends = kinds_of(points)[1:], points["depth"].tolist()
     for kind, (start, end) in zip(kinds, pairwise(ends), strict=True):
         axes.barh(0, end - start, left=start, height=1, color=KIND_COLORS[kind], **KIND_EDGE)
@@ -75,7 +75,7 @@ def _draw_strip_of_blocks(axes: Axes, points: pd.DataFrame, legend: Legend) -> N
     axes.set_ylabel("blocks", rotation=0, ha="right", va="center", color=GRAY)
 
 
-def _verdicts_of_network(claims: pd.DataFrame) -> list[Said]:
+def _verdicts_on_network_page(claims: pd.DataFrame) -> list[Said]:
     known = claims[claims["holds"].isin([*VERDICT_LOOKS])]
     return [
         ([Mark(row["holds"], "")], wrap(f"{row['statement']}{_say_how_many(row)}", _LETTERS))

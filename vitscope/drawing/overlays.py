@@ -25,7 +25,7 @@ from PIL import Image
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import literal
 from vitscope.drawing.looks import GRAY, MAP_COLORS, MOST_OPAQUE, text_scale
-from vitscope.drawing.panels import find_given_axes, page_width
+from vitscope.drawing.panels import axes_given_for_panels, page_width
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.files.images import Pixels, as_picture, as_pixels
@@ -38,12 +38,12 @@ _LEAST = 0.4  # the smallest panel in a group beside another group
 _LEAST_GROUP = 2.45  # the smallest group beside another group
 _AROUND = 0.015  # the space around each panel
 _LABELLED = 0.6  # the shortest colour bar with a label
-_LETTER = 0.065  # a letter of that label
+_LETTER = 0.065  # a letter of the label of a colour bar
 _CHARACTER = 0.045  # a character above a picture
 _LINE = 0.12  # a line of text above a row of panels
 _STRIP = 0.5  # a colour bar below all groups, with its numbers and its label
 
-# Where that colour bar is, in shares of its strip: left, bottom, width and height.
+# Where the colour bar below all groups is, in shares of its strip: left, bottom, width and height.
 _BAR_BELOW = (0.3, 0.7, 0.4, 0.2)
 
 
@@ -93,7 +93,7 @@ class Groups:
 
 
 def _arrange_groups(columns: Sequence[int], bar: float) -> tuple[list[list[int]], float]:
-    """Return which groups stand side by side, by their columns, and the side of a panel."""
+    """Return the groups in each line, from their numbers of `columns`, and the side of a panel."""
 
     def side_of_panels(line: Sequence[int]) -> float:
         room = page_width() - bar * len(line)
@@ -118,9 +118,9 @@ def groups_of_panels(
     """Return groups of square panels without axes, side by side where they are narrow.
 
     `shapes` are the rows and columns of each group; `text` is the number of lines above each panel.
-    Each group has room for a colour bar or, with `one_scale`, there is room for one below all.
+    Each group has room for a colour bar or, with `one_scale`, there is room for one bar below all.
     """
-    if find_given_axes(sum(rows * columns for rows, columns in shapes)) is not None:
+    if axes_given_for_panels(sum(rows * columns for rows, columns in shapes)) is not None:
         raise VitscopeError("This figure is laid out as a whole: leave ax out.")
     bar, below = (0, text_scale() * _STRIP) if one_scale else (text_scale() * _BAR, 0)
     lines, side = _arrange_groups([columns for _, columns in shapes], bar)
@@ -183,7 +183,7 @@ def resize_bilinear(values: Array, size: tuple[int, int]) -> Array:
 
 
 def draw_product(axes: Axes, values: npt.ArrayLike, grid: tuple[int, int], pixels: Pixels) -> None:
-    """Draw a picture, each pixel multiplied by the value of a map there, from 0 to 1."""
+    """Draw a picture with each pixel multiplied by the map's value there, which is from 0 to 1."""
     height, width = pixels.shape[:2]
     plane = Image.fromarray(np.reshape(values, grid).astype(np.float32))
     bright = np.asarray(plane.resize((width, height), Image.Resampling.NEAREST))[..., None]

@@ -14,7 +14,7 @@ from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import VERDICT_LOOKS, Look, looks_of
 from vitscope.drawing.panels import page_width
-from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_claims
+from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_claims_and_verdicts
 
 # Draws the points of one model, measured or published.
 Sketch = Callable[[Axes, pd.DataFrame, Look], None]
@@ -27,8 +27,8 @@ _LEGEND = 0.3
 _LEFT = -0.2  # from the edge of a panel to its claims
 
 _SMALL = 6  # the size of text in points
-_LETTERS = 19.7  # in an inch of a claim
-_LETTERS_OF_MARK = 4  # that fit in the place of a mark
+_LETTERS = 19.7  # per inch of a line of a claim
+_LETTERS_OF_MARK = 4  # that are as wide as a mark
 
 
 class Shown(NamedTuple):
@@ -46,7 +46,7 @@ def plot_overview(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figu
     across = max(1, int(page_width() / _COLUMN))
     letters = int(_LETTERS * page_width() / across)
     bands = [figures[at : at + across] for at in range(0, len(figures), across)]
-    said = [[_verdicts_on_figure(each.name, claims, letters) for each in band] for band in bands]
+    said = [[_verdicts_in_overview(each.name, claims, letters) for each in band] for band in bands]
     texts = [max(map(height_of_claims, band)) for band in said]
     panels = 1 + (claims is not None)
     rows = [height for text in texts for height in (*[_PANEL] * panels, text)]
@@ -58,10 +58,10 @@ def plot_overview(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figu
         for column, (shown, verdicts) in enumerate(zip(band, found, strict=True)):
             first = place * (panels + 1)
             axes = [figure.add_subplot(grid[first + row, column]) for row in range(panels)]
-            _draw_published_and_measured(axes, shown, named, column)
+            _draw_figure_of_overview(axes, shown, named, column)
             text = figure.add_subplot(grid[first + panels, column])
             text.set_axis_off()
-            write_claims(text, verdicts, _LEFT)
+            write_claims_and_verdicts(text, verdicts, _LEFT)
     legend = Legend()
     for look, labels in named.items():
         # Models in different figures may have the same look, and then share an entry.
@@ -70,7 +70,7 @@ def plot_overview(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figu
     return figure
 
 
-def _draw_published_and_measured(
+def _draw_figure_of_overview(
     panels: Sequence[Axes], shown: Shown, named: dict[Look, dict[str, None]], column: int
 ) -> None:
     """Draw a figure's published curves above its measured ones; add looks of models to `named`."""
@@ -91,7 +91,7 @@ def _draw_published_and_measured(
         upper.set_xlabel("")
 
 
-def _verdicts_on_figure(name: str, claims: pd.DataFrame | None, letters: int) -> list[Said]:
+def _verdicts_in_overview(name: str, claims: pd.DataFrame | None, letters: int) -> list[Said]:
     if claims is None:
         return []
     of_figure = claims[claims["figure"] == name]

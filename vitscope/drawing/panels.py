@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from vitscope.claims.points import Published, bands
-from vitscope.drawing.axes import axes_of_published, has_axis_behind, say_if_empty, tick_locator
+from vitscope.drawing.axes import axes_of_published, has_axis_behind, mark_empty_axes, tick_locator
 from vitscope.drawing.figure import Member, rows_of, with_variable
-from vitscope.drawing.legends import INTERVAL, Legend, published_label
+from vitscope.drawing.legends import INTERVAL, Legend, published_legend_label
 from vitscope.drawing.looks import BANDS, GRAY, INTERVAL_ALPHA, Look, look_of, looks_of, text_scale
 from vitscope.errors import VitscopeError
 
@@ -30,7 +30,7 @@ _AROUND_TITLE = 1.1  # the labels left of a panel and the note right of its titl
 _BAR = 0.7  # a colour bar
 _BEHIND = 0.5  # a second y axis
 
-# Letters in an inch of the width of a panel with its labels.
+# Letters per inch of the width of a panel and its labels.
 _LETTERS = 13  # of a title or a label
 _LETTERS_OF_TITLE = 16  # of a title with a note beside it
 
@@ -47,7 +47,7 @@ _HEIGHT_WITH_STRIP = 2.3
 _NOTE_HEIGHT = 0.11
 
 _given: ContextVar[Axes | None] = ContextVar("axes that are drawn in", default=None)
-# Whether panels of one quantity have one scale.
+# Whether panels of one quantity share a scale or have their own.
 Scales = Literal["shared", "own"]
 _scales: ContextVar[Scales | None] = ContextVar("what is said of scales")
 
@@ -62,7 +62,7 @@ def width_of(count: int) -> float:
 
 
 def columns_of(count: int, least: float = _LEAST) -> int:
-    """Return how many panels stand side by side: what fits on the page, in rows of equal length."""
+    """Return how many panels a row has: what fits on the page, with rows about equally long."""
     most = max(1, int(page_width() / least / text_scale()))
     return ceil(count / ceil(count / most))
 
@@ -93,7 +93,7 @@ class Panel:
     def draw_interval(
         self, x: pd.Series, low: pd.Series, high: pd.Series, color: str | None = None
     ) -> None:
-        """Shade the interval around a curve, where there is one."""
+        """Shade the interval around a curve, if any point has one."""
         if low.notna().any():
             color = color or self.look.color
             self.axes.fill_between(x, low, high, color=color, alpha=INTERVAL_ALPHA, lw=0)
@@ -106,12 +106,12 @@ class Panel:
     def name_published(self, theirs: Published) -> None:
         """Name measured and published points in the legend, both as markers without a line."""
         self.legend.add_marker("measured", self.look.line, self.look)
-        self.legend.add_marker(published_label([theirs]), self.look.hollow, self.look)
+        self.legend.add_marker(published_legend_label([theirs]), self.look.hollow, self.look)
 
 
 @dataclass(frozen=True)
 class Panels:
-    """A figure and its axes, one for each model; those at an outer edge carry the labels.
+    """A figure and its axes, one for each model; axes at an outer edge carry the labels.
 
     The figure is not `whole` if the caller gave the axes; panels below others are not `titled`.
     """
@@ -161,11 +161,11 @@ class Panels:
         """Label the x axis below each column and the y axis left of each row, and set scales.
 
         A panel also has its own y label if a second y axis separates it from the panel on its left.
-        Call this after drawing, since panels without values then say so. `scales` is the default
-        for panels of one quantity.
+        Call this after drawing, since it writes "no values" into empty panels. `scales` is the
+        default for panels of one quantity.
         """
         for axes in self.axes:
-            say_if_empty(axes)
+            mark_empty_axes(axes)
         shared = scales is not None and self._set_scales(_scales.get(None) or scales)
         labelled = set()
         for position, axes in enumerate(self.axes):
@@ -225,7 +225,7 @@ class Panels:
 
 
 def drawing_in(axes: Axes | None) -> AbstractContextManager[None]:
-    """Draw figures of one panel in these axes, whose figure keeps its size; None makes new axes."""
+    """Draw figures of one panel in `axes`, whose figure keeps its size; None makes new axes."""
     return with_variable(_given, axes)
 
 
@@ -234,7 +234,7 @@ def with_scales(scales: Scales | None) -> AbstractContextManager[None]:
     return with_variable(_scales, scales)
 
 
-def find_given_axes(count: int) -> Axes | None:
+def axes_given_for_panels(count: int) -> Axes | None:
     """Return the axes that the caller gave for a figure of `count` panels, or None."""
     axes = _given.get()
     if axes is not None and count != 1:
@@ -247,7 +247,7 @@ def find_given_axes(count: int) -> Axes | None:
 
 def make_panels(count: int, least: float = _LEAST) -> Panels:
     """Return a figure with `count` panels, each at least `least` inches wide."""
-    axes = find_given_axes(count)
+    axes = axes_given_for_panels(count)
     if axes is not None:
         axes.yaxis.set_major_locator(tick_locator())
         return Panels(axes.figure.figure, [axes], 1, whole=False)
@@ -256,7 +256,7 @@ def make_panels(count: int, least: float = _LEAST) -> Panels:
 
 def stack_panels(count: int, rows: int, least: float = _LEAST) -> list[Panels]:
     """Return `rows` rows of `count` panels; rows too wide for the page are split into groups."""
-    if find_given_axes(count * rows):
+    if axes_given_for_panels(count * rows):
         return [make_panels(1)]
     columns = columns_of(count, least)
     groups = ceil(count / columns)

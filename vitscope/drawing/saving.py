@@ -39,7 +39,7 @@ _TICKS = ("xtick.major.pad", "ytick.major.pad", "xtick.major.size", "ytick.major
 
 @contextmanager
 def style(path: Path | str, own: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Draw and save with a style file and a study's `own` keys, and no settings of this machine."""
+    """Draw and save in the style of a file, changed by `own`, without settings of this machine."""
     if not Path(path).is_file():
         raise VitscopeError(
             f"There is no style file {path}: restore vitscope/drawing/style.mplstyle."
@@ -71,13 +71,13 @@ def check_font(where: str, name: str) -> None:
         )
 
 
-# By format, the key that holds all facts, and the key of the date, which is left out. Viewers show
-# no other keys.
+# Maps a format to the metadata key that holds all facts, and to the key of the date, which is left
+# out. Viewers show no other keys.
 _KEYS = {"pdf": ("Subject", "CreationDate"), "svg": ("Description", "Date")}
 FORMATS = (*_KEYS, "png")
 
 
-def _metadata_of_file(suffix: str, title: str, facts: Mapping[str, str]) -> dict[str, Any]:
+def _metadata_for_saving(suffix: str, title: str, facts: Mapping[str, str]) -> dict[str, Any]:
     maker = f"vitscope {__version__}"
     if suffix in _KEYS:
         about, date = _KEYS[suffix]
@@ -89,7 +89,7 @@ def _metadata_of_file(suffix: str, title: str, facts: Mapping[str, str]) -> dict
     return {"Title": title, **entries, "Software": maker}
 
 
-def enlarge_small(figure: Figure) -> None:
+def enlarge_text_for_saving(figure: Figure) -> None:
     """Enlarge text that is too small to read, and the powers of ten along an axis."""
     for axis in figure.findobj(Axis):
         size = axis.get_tick_params().get("labelsize", 0)
@@ -99,9 +99,9 @@ def enlarge_small(figure: Figure) -> None:
         text.set_fontsize(max(text.get_fontsize(), SMALLEST))
 
 
-def _lay_out_figure(figure: Figure) -> None:
-    """Lay out a figure once for all formats, at the dpi of files: letters take whole dots."""
-    enlarge_small(figure)
+def _lay_out_for_saving(figure: Figure) -> None:
+    """Lay out a figure once for all formats, at the dpi of files, as letters take whole dots."""
+    enlarge_text_for_saving(figure)
     if figure.get_layout_engine() is not None:
         shown = figure.dpi
         figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
@@ -113,9 +113,10 @@ def _lay_out_figure(figure: Figure) -> None:
 def save(
     figure: Figure, path: Path | str, title: str, facts: Mapping[str, str], shows: str = ""
 ) -> None:
-    """Save a figure as pdf, svg or png, with the `facts` of its origin and what it `shows`.
+    """Save a figure as pdf, svg or png, with `facts` about its origin as metadata.
 
-    The same figure gives the same bytes: neither a date nor a path goes into the file.
+    An svg also describes what it `shows`. The same figure gives the same bytes: neither a date nor
+    a path goes into the file.
     """
     suffix = Path(path).suffix.removeprefix(".")
     if suffix not in FORMATS:
@@ -126,8 +127,10 @@ def save(
         # Turn this warning into an error: matplotlib would let panels and text overlap.
         warnings.filterwarnings("error", ".*layout not applied", UserWarning)
         try:
-            _lay_out_figure(figure)
-            figure.savefig(drawn, format=suffix, metadata=_metadata_of_file(suffix, title, facts))
+            _lay_out_for_saving(figure)
+            figure.savefig(
+                drawn, format=suffix, metadata=_metadata_for_saving(suffix, title, facts)
+            )
         except UserWarning as error:
             width, height = figure.get_size_inches()
             raise VitscopeError(

@@ -22,10 +22,10 @@ from vitscope.files.arrays import Array
 
 _TICKS = (0, 0.5, 1)
 
-# Points outside of a panel.
-_MARKS_AT = 3.2  # the middle of the marks
+# Distances from a panel, in points.
+_MARKS_AT = 3.2  # to the middle of the marks
 _MARKS_WIDTH = 3.4
-_LABELS_AT = 6.5  # the beginning of labels
+_LABELS_AT = 6.5  # to the beginning of labels
 
 # Inches.
 _BAR_WIDTH = 0.55
@@ -35,7 +35,7 @@ _NAMES_WIDTH = 0.2  # the names of stages beside a panel
 
 @dataclass(frozen=True)
 class SimilarityMap:
-    """A map of similarity: values, and the rows of the block table for the cut points of each axis.
+    """A map of similarity; `up` and `across` are the rows of the block table along its axes.
 
     `across` is None where a network is compared with itself.
     """
@@ -49,7 +49,7 @@ class SimilarityMap:
         return [self.up if self.across is None else self.across, self.up]
 
 
-def panels_of_maps(count: int, between: bool = False) -> Panels:
+def panels_of_similarity_maps(count: int, between: bool = False) -> Panels:
     """Return panels for `count` maps, with room for a colour bar.
 
     `between` says that each map compares two networks.
@@ -58,8 +58,8 @@ def panels_of_maps(count: int, between: bool = False) -> Panels:
     return make_square_panels(count, _BAR_WIDTH, _TEXT_HEIGHT - between * _NAMES_WIDTH)
 
 
-def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None:
-    """Draw a map in each panel, with the colour bar and the legend of all of them.
+def draw_similarity_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None:
+    """Draw a map in each panel, with one colour bar and one legend for all.
 
     Panels must have their titles and labels already.
     """
@@ -116,7 +116,7 @@ def _draw_similarity_map(
 
 
 def _edges_of_cells(points: pd.DataFrame) -> Array:
-    """Return where the cell of each cut point begins, and where the last one ends."""
+    """Return where the cell of each cut point begins, and where the last cell ends."""
     step = 1 / max(len(points) - 1, 1)
     depth = points["depth"].to_numpy()
     return np.append(depth, depth[-1] + step) - step / 2

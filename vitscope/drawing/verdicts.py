@@ -1,6 +1,6 @@
 """A page of verdicts: a row for each claim, with verdicts on published and on measured values.
 
-Behind the mark of a verdict stands the model, or the pair of models, in the colour of the verdict.
+After the mark of a verdict stands the model, or the pair of models, in the colour of the verdict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,8 +18,8 @@ from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
 
 # Verdicts on published values are about a single network, or a pair.
 _OF_PUBLISHED = {"yes": "yes, in this network", "no": "no, in this network"}
-_SIZE = 6  # of text in points, the smallest on the page
-_HEAD_SIZE = 6.5  # of heads of columns in points
+_SIZE = 6  # the size of text in points, the smallest on the page
+_HEAD_SIZE = 6.5  # the size of the heads of columns in points
 
 # Where columns begin, in inches.
 _FIGURE = 0.08
@@ -35,8 +35,8 @@ _BETWEEN = 0.06  # the space between marks
 _MARK = 0.18  # the width of a mark before a claim
 _BETWEEN_CLAIMS = 0.03  # the space between claims that have no rows of their own
 
-_LETTERS = 66  # of a statement in a line
-_LETTERS_OF_NAME = 15  # of the name of a figure in a line
+_LETTERS = 66  # per line of a statement
+_LETTERS_OF_NAME = 15  # per line of the name of a figure
 
 
 class Mark(NamedTuple):
@@ -59,7 +59,7 @@ def plot_verdicts(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     axes.set_axis_off()
     shown = [said for said in VERDICT_LOOKS if said in {*once["holds"], *_published_verdicts(once)}]
     meanings = [Mark(said, VERDICT_LOOKS[said].meaning) for said in shown]
-    below = write_marks(axes, meanings, _AROUND, _FIGURE, _RIGHT) + 2 * _AROUND
+    below = write_verdict_marks(axes, meanings, _AROUND, _FIGURE, _RIGHT) + 2 * _AROUND
     heads = {_FIGURE: "Figure", _CLAIM: "Claim", _PUBLISHED: "Published", _MEASURED: "Measured"}
     for left, head in heads.items():
         if left != _PUBLISHED or once["published_verdict"].notna().any():
@@ -101,8 +101,8 @@ def _draw_claim(
             if row["holds"] in VERDICT_LOOKS
         ]
     ends = (
-        write_marks(axes, theirs, top, _PUBLISHED, _MEASURED),
-        write_marks(axes, ours, top, _MEASURED),
+        write_verdict_marks(axes, theirs, top, _PUBLISHED, _MEASURED),
+        write_verdict_marks(axes, ours, top, _MEASURED),
     )
     return max(*ends, top + LINE * len(lines)) + _AROUND
 
@@ -115,7 +115,7 @@ def _name_subject(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
     return " / ".join(labels[row[each]] for each in ("model", "versus") if not pd.isna(row[each]))
 
 
-def write_marks(
+def write_verdict_marks(
     axes: Axes, marks: Iterable[Mark], top: float, left: float, right: float = _RIGHT
 ) -> float:
     """Write marks one after another, in lines between two edges; return where the lines end."""
@@ -134,11 +134,11 @@ def write_marks(
     return top + (line + 1) * LINE
 
 
-def write_claims(axes: Axes, found: Sequence[Said], left: float) -> None:
-    """Write claims below each other at the top of axes, each behind its marks."""
+def write_claims_and_verdicts(axes: Axes, found: Sequence[Said], left: float) -> None:
+    """Write claims below each other at the top of axes, each to the right of its marks."""
     below = 0.0
     for marks, lines in found:
-        write_marks(axes, marks, below, left)
+        write_verdict_marks(axes, marks, below, left)
         write_at_inches(axes, left + _MARK * len(marks), below, "\n".join(lines))
         below += LINE * len(lines) + _BETWEEN_CLAIMS
 

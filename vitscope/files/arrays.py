@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 
 
 def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the header of an .npy file: shape, whether it is stored column by column, and dtype."""
+    """Read an .npy file's header: shape, whether values are stored column by column, and dtype."""
     version = npy.read_magic(file)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     return read(file)
@@ -48,7 +48,7 @@ def map_array(file: Path, start: int, size: int) -> Array:
 
 @dataclass(frozen=True)
 class Exported:
-    """The shape and dtype of an array, and its rows in order, `block` rows at a time."""
+    """The shape and dtype of an array; `rows` yields its rows in order, `block` at a time."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -68,7 +68,9 @@ def write_arrays(
         FORMATS[suffix](temporary, arrays, facts)
 
 
-def _write_npz(path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, str]) -> None:
+def _write_arrays_as_npz(
+    path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, str]
+) -> None:
     about = Exported.of(np.array(json.dumps(facts)))
     with ZipFile(path, "w") as archive:
         for name, array in {**arrays, "facts": about}.items():
@@ -80,19 +82,23 @@ def _write_npz(path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, s
                     file.write(np.ascontiguousarray(rows).tobytes())
 
 
-def _write_hdf5(path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, str]) -> None:
-    with _import_library("h5py").File(path, "w") as file:
+def _write_arrays_as_hdf5(
+    path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, str]
+) -> None:
+    with _import_array_library("h5py").File(path, "w") as file:
         file.attrs.update(facts)
         for name, array in arrays.items():
             text = array.dtype.kind == "U"
-            dtype = _import_library("h5py").string_dtype() if text else array.dtype
+            dtype = _import_array_library("h5py").string_dtype() if text else array.dtype
             _copy_rows(
                 file.create_dataset(name, array.shape, dtype), array, object if text else None
             )
 
 
-def _write_zarr(path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, str]) -> None:
-    zarr = _import_library("zarr")
+def _write_arrays_as_zarr(
+    path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, str]
+) -> None:
+    zarr = _import_array_library("zarr")
     with zarr.storage.ZipStore(path, mode="w") as store:
         group = zarr.create_group(store, attributes=dict(facts))
         for name, array in arrays.items():
@@ -109,7 +115,7 @@ def _copy_rows(target: Any, array: Exported, dtype: type | None = None) -> None:
         first += len(rows)
 
 
-def _import_library(name: str) -> Any:
+def _import_array_library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
@@ -119,4 +125,8 @@ def _import_library(name: str) -> Any:
         ) from error
 
 
-FORMATS = {"npz": _write_npz, "h5": _write_hdf5, "zarr.zip": _write_zarr}
+FORMATS = {
+    "npz": _write_arrays_as_npz,
+    "h5": _write_arrays_as_hdf5,
+    "zarr.zip": _write_arrays_as_zarr,
+}

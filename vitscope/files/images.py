@@ -17,14 +17,14 @@ from vitscope.errors import VitscopeError
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 # The number of pixels above which Pillow takes an image for a decompression bomb.
 LARGEST_IMAGE = 2 * (Image.MAX_IMAGE_PIXELS or 0)
-# Pillow's modes of at most 8 bits, whose conversion to RGB looks the same.
+# Pillow's modes of at most 8 bits per channel, which look the same after conversion to RGB.
 OF_8_BITS = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"})
-# Formats whose grey images of more than 8 bits reach 65535; older versions of Pillow give them the
-# mode "I".
+# Formats in which grey images of more than 8 bits have values up to 65535; older versions of Pillow
+# open these images in the mode "I".
 OF_16_BITS = ("PNG", "PPM")
 # The TIFF tag for the number of bits of a value.
 BITS = 258
-# The TIFF tag for whether 0 is black or white, and its value for black.
+# The TIFF tag that says whether 0 is black or white, and the value of the tag for black.
 SHADE, BLACK_IS_ZERO = 262, 1
 Pixels = npt.NDArray[np.uint8]
 

@@ -29,7 +29,7 @@ class Section:
     rows: Sequence[Sequence[str]]
 
 
-def as_markdown(title: str, text: str, sections: Iterable[Section]) -> str:
+def page_as_markdown(title: str, text: str, sections: Iterable[Section]) -> str:
     blocks = [f"# {_escape_markdown(title)}", _escape_markdown(text)]
     for section in sections:
         cells = (section.header, ["---"] * len(section.header), *section.rows)
@@ -44,7 +44,7 @@ def _escape_markdown(text: str) -> str:
     return escape(" ".join(text.splitlines()), quote=False)
 
 
-def as_html(title: str, text: str, sections: Iterable[Section]) -> str:
+def page_as_html(title: str, text: str, sections: Iterable[Section]) -> str:
     """Return a title, a paragraph and sections as a self-contained page."""
     blocks = [f"<p>{escape(text)}</p>"]
     for section in sections:
@@ -59,7 +59,7 @@ def as_html(title: str, text: str, sections: Iterable[Section]) -> str:
     return html_page(title, "\n".join(block for block in blocks if block))
 
 
-def as_latex(title: str, sections: Iterable[Section]) -> str:
+def page_as_latex(title: str, sections: Iterable[Section]) -> str:
     """Return sections as LaTeX tables, which need the packages array, booktabs and longtable."""
     lines = [f"% {title}"]
     for section in sections:
@@ -83,7 +83,7 @@ def _escape_latex(text: str) -> str:
 
 
 def as_fragment(title: str, paragraphs: Iterable[str], pictures: Mapping[str, bytes]) -> str:
-    """Return a title, paragraphs, and SVG pictures by alternative text, as HTML for a report."""
+    """Return a title, paragraphs and SVG `pictures`, by alternative text, as HTML for a report."""
     blocks = ['<meta charset="utf-8">', f"<h1>{escape(title)}</h1>"]
     blocks += [f"<p>{escape(text)}</p>" for text in paragraphs if text]
     for shown, svg in pictures.items():

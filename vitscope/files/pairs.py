@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 # The sign between the names of a pair; no name of a model contains it.
 BETWEEN = "+"
-# The prefixes of the files and facts of the first model and of the second model.
+# The prefixes that the files and facts of the first and of the second model of a pair have.
 PREFIXES = ("", "other_")
 
 

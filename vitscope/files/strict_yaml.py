@@ -21,13 +21,13 @@ from vitscope.errors import VitscopeError, quoted
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 LARGEST = 100_000
 INTEGER, FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
-# The most characters of a whole number: a sign and 18 digits, which fit into 64 bits.
+# The maximum length of a whole number: a sign and 18 digits, which fit into 64 bits.
 LONGEST_INTEGER = 19
 # The Unicode categories of control characters, surrogate halves, and line ends that only some
 # programs know.
 NO_TEXT = frozenset({"Cc", "Cs", "Zl", "Zp"})
-# Texts that would end or hide a script of a report, where Snakemake writes a study's texts
-# unescaped; and direction marks, which make a text look like another.
+# Texts that would end a script in a report or turn it into a comment, since Snakemake writes texts
+# of a study there unescaped; and direction marks, which make a text look like another.
 _UNSAFE = re.compile("</|<!--|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 SCALARS = {
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -107,14 +107,14 @@ def _load_document(loader: _Loader) -> Any:
         node = loader.get_single_node()
         if node is None:
             return None
-        _check_node(node, {})
+        _check_yaml_node(node, {})
         # Copy through JSON, so that aliases become separate objects, which can change separately.
         return json.loads(json.dumps(loader.construct_document(node)))
     finally:
         loader.dispose()
 
 
-def _check_node(node: yaml.Node, sizes: dict[int, int]) -> int:
+def _check_yaml_node(node: yaml.Node, sizes: dict[int, int]) -> int:
     """Refuse invalid keys, scalars and aliases; return how many values a node expands to."""
     if id(node) in sizes:
         if sizes[id(node)] == 0:
@@ -122,20 +122,20 @@ def _check_node(node: yaml.Node, sizes: dict[int, int]) -> int:
         return sizes[id(node)]
     sizes[id(node)] = 0
     if isinstance(node, yaml.MappingNode):
-        _check_keys(key for key, _ in node.value)
+        _check_yaml_keys(key for key, _ in node.value)
     if isinstance(node, yaml.ScalarNode):
-        _check_scalar(node)
+        _check_yaml_scalar(node)
     parts = node.value if isinstance(node, yaml.CollectionNode) else []
     if isinstance(node, yaml.MappingNode):
         parts = [part for pair in parts for part in pair]
-    size = 1 + sum(_check_node(part, sizes) for part in parts)
+    size = 1 + sum(_check_yaml_node(part, sizes) for part in parts)
     if size > LARGEST:
         raise _node_error(node, f"found aliases for more than {LARGEST} values: use fewer")
     sizes[id(node)] = size
     return size
 
 
-def _check_scalar(node: yaml.ScalarNode) -> None:
+def _check_yaml_scalar(node: yaml.ScalarNode) -> None:
     """Refuse numbers that no setting can have, and text that no page or path can show."""
     if node.tag == INTEGER and len(node.value) > LONGEST_INTEGER:
         raise _node_error(node, f"found a number of {len(node.value)} digits, allowed: 18 digits")
@@ -148,7 +148,7 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
         raise _node_error(node, f"found {found[0]!a}, which no page can show: leave it out")
 
 
-def _check_keys(keys: Iterable[yaml.Node]) -> None:
+def _check_yaml_keys(keys: Iterable[yaml.Node]) -> None:
     lines: dict[str, int] = {}
     for key in keys:
         if not isinstance(key, yaml.ScalarNode):

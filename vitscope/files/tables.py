@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 Columns = dict[str, tuple[str, str]]
 
 SEAL, SEAL_BYTES = b"vitscope", 12
-# The metadata key of a table that must have a seal; tables of other programs have none.
+# The metadata key that marks a table as sealed; tables that other programs wrote have no seal.
 SEALED = "sealed"
 WARNINGS = "warnings"
-# The metadata key for a file's model: its name and, after a comma, the moment of training.
+# The metadata key for the model that a file is about: its name and, after a comma, its snapshot.
 OF = "of"
 DESCRIPTION = "description"
 
@@ -90,7 +90,7 @@ class Table:
         self, path: Path | str, data: "pa.Buffer | None" = None
     ) -> "tuple[pd.DataFrame, dict[str, str]]":
         """Read the table and its metadata, from `data` if the file is already in memory."""
-        with _open_checked(path, data) as file:
+        with _open_checked_table(path, data) as file:
             table, facts = file.read(use_threads=False), _read_facts(file)
         name = facts.get("table", self.name)
         if name != self.name or table.schema.remove_metadata() != self.schema:
@@ -100,7 +100,7 @@ class Table:
         return table.to_pandas(use_threads=False), facts
 
 
-# The table in a file that measures share if one pass over the images computes them.
+# The table in the file that several measures share if one pass over the images computes them all.
 PARTS = Table(
     "parts",
     {
@@ -110,7 +110,7 @@ PARTS = Table(
 )
 
 
-def write_parts(parts: Mapping[str, bytes], path: Path | str) -> None:
+def write_table_parts(parts: Mapping[str, bytes], path: Path | str) -> None:
     """Write `parts`, the bytes of each measure's table, to one file."""
     import pandas as pd
 
@@ -122,20 +122,20 @@ def write_parts(parts: Mapping[str, bytes], path: Path | str) -> None:
         partial.write_bytes(PARTS.to_bytes(frame, **layout))
 
 
-def has_part(path: Path, measure: str) -> bool:
+def has_table_part(path: Path, measure: str) -> bool:
     """Tell whether a file of parts exists and holds the part of a measure."""
     if not path.is_file():
         return False
-    with _open_unchecked(path) as file:
+    with _open_unchecked_table(path) as file:
         return measure in _measures_in(file)
 
 
-def read_part(
+def read_table_part(
     table: Table, path: Path | str, measure: str
 ) -> "tuple[pd.DataFrame, dict[str, str]]":
     """Read a measure's table and metadata, from its own file or from a shared file of parts."""
     data = None
-    with _open_unchecked(path) as file:
+    with _open_unchecked_table(path) as file:
         if _read_facts(file).get("table") == PARTS.name:
             measures = _measures_in(file)
             if measure not in measures:
@@ -161,7 +161,7 @@ def _footer_start(data: bytes | memoryview) -> int:
     return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
 
 
-def _seal_holds(data: memoryview) -> bool | None:
+def _table_seal_holds(data: memoryview) -> bool | None:
     """Tell whether a parquet file's seal is right; None if it has no seal."""
     footer = _footer_start(data)
     start = footer - SEAL_BYTES
@@ -172,14 +172,16 @@ def _seal_holds(data: memoryview) -> bool | None:
 
 
 @contextmanager
-def _open_checked(path: Path | str, data: "pa.Buffer | None" = None) -> "Iterator[pq.ParquetFile]":
+def _open_checked_table(
+    path: Path | str, data: "pa.Buffer | None" = None
+) -> "Iterator[pq.ParquetFile]":
     """Open a table after reading all of it and checking its seal."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with _explained_errors(path):
+    with _explained_table_errors(path):
         data = pa.py_buffer(Path(path).read_bytes()) if data is None else data
-        holds = _seal_holds(memoryview(data).cast("B"))
+        holds = _table_seal_holds(memoryview(data).cast("B"))
         if holds is not False:
             # Read from memory in this thread: if Arrow's own threads still read a Python file
             # when the interpreter exits, the process aborts.
@@ -193,24 +195,24 @@ def _open_checked(path: Path | str, data: "pa.Buffer | None" = None) -> "Iterato
 
 
 @contextmanager
-def _open_unchecked(path: Path | str) -> "Iterator[pq.ParquetFile]":
+def _open_unchecked_table(path: Path | str) -> "Iterator[pq.ParquetFile]":
     """Open a table to read only some of it, without checking its seal."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with _explained_errors(path), pa.OSFile(str(path)) as file:
+    with _explained_table_errors(path), pa.OSFile(str(path)) as file:
         yield pq.ParquetFile(file)
 
 
 @contextmanager
-def _explained_errors(path: Path | str) -> Iterator[None]:
-    """Explain in one sentence why a table cannot be read, such as damage that hides a column."""
+def _explained_table_errors(path: Path | str) -> Iterator[None]:
+    """Turn an error from reading a table, such as a column lost to damage, into one sentence."""
     import pyarrow as pa
 
     try:
         yield
     except (OSError, pa.ArrowException, UnicodeDecodeError, LookupError) as error:
-        # Arrow reports damaged pages as an OSError without a number.
+        # Arrow reports damaged pages as an OSError without an error number.
         if isinstance(error, OSError) and error.errno:
             reason = os.strerror(error.errno)
             raise VitscopeError(f"Cannot read the table {path}: {reason}.") from error
@@ -221,7 +223,7 @@ def _explained_errors(path: Path | str) -> Iterator[None]:
 
 def read_frame(path: Path | str) -> "pd.DataFrame":
     """Read a table that may have any columns."""
-    with _open_checked(path) as file:
+    with _open_checked_table(path) as file:
         frame: pd.DataFrame = file.read(use_threads=False).to_pandas(use_threads=False)
     return frame
 
@@ -243,7 +245,7 @@ def _csv_cell(cell: Any) -> Any:
 
 
 def read_metadata(path: Path | str) -> dict[str, str]:
-    with _open_checked(path) as file:
+    with _open_checked_table(path) as file:
         return _read_facts(file)
 
 
@@ -254,13 +256,13 @@ def _read_facts(file: "pq.ParquetFile") -> dict[str, str]:
 
 
 def check_file_model(path: Path | str, found: str | None, model: str) -> None:
-    """Refuse a file whose metadata name another model; `found` is None for data in memory."""
+    """Refuse a file of another model; `found` is what its metadata say, None without a file."""
     if found and found.partition(",")[0] != model:
         raise VitscopeError(f"{path} is of {found} and not of {model}: delete it and run again.")
 
 
 def warning_metadata(warnings: Sequence[str]) -> dict[str, str]:
-    """Return the metadata entry for reasons to doubt a table's values, or {} without any."""
+    """Return the metadata entry for reasons to doubt a table's values, or {} if there are none."""
     return {WARNINGS: json.dumps(warnings)} if warnings else {}
 
 

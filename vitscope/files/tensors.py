@@ -4,8 +4,9 @@ Data sets and latents are larger than memory, but their shapes are known in adva
 written first, and then each row at its offset. Any safetensors reader can open the result.
 
 The metadata hold a checksum of the header and of each tensor. For speed, the checksum of a tensor
-adds the sums of each row's 64-bit words, weighted with odd numbers by position. It detects any
-change of one word, and changes of several words of a row unless they cancel.
+is a weighted sum over its rows: the sum of a row's 64-bit words, times an odd number that depends
+on the row's position. It detects any change of one word, and changes of several words of a row
+unless they cancel.
 """
 
 import json
@@ -42,7 +43,7 @@ CHECKSUMS = "checksums"
 HEADER_DIGITS, TENSOR_DIGITS = 8, 16
 WORDS = (np.uint64, np.uint32, np.uint16, np.uint8)
 MODULUS = 1 << 64
-# Sum in blocks that stay in a core's second-level cache.
+# The size of the blocks in which tensors are summed, which fit into a core's second-level cache.
 BLOCK_BYTES = 1 << 20
 
 
@@ -54,7 +55,7 @@ def as_float(raw: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
 
 
 def row_sums(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Return the sum of 64-bit words of each row; rows must be contiguous."""
+    """Return the sum of the 64-bit words of each row; rows must be contiguous."""
     count = len(rows) if rows.ndim else 1
     if rows.size == 0:
         return np.zeros(count, np.uint64)
@@ -82,7 +83,7 @@ def _encode_header(tensors: Tensors, metadata: Mapping[str, str]) -> bytes:
     return text + b" " * (-(len(text) + 8) % ALIGNMENT)
 
 
-def _read_checksums(header: bytes, stored: str, names: list[str]) -> dict[str, int]:
+def _read_tensor_checksums(header: bytes, stored: str, names: list[str]) -> dict[str, int]:
     if len(stored) != HEADER_DIGITS + TENSOR_DIGITS * len(names):
         raise ValueError(CHECKSUMS)
     blank = "0" * HEADER_DIGITS + stored[HEADER_DIGITS:]
@@ -94,7 +95,7 @@ def _read_checksums(header: bytes, stored: str, names: list[str]) -> dict[str, i
     return dict(zip(names, sums, strict=True))
 
 
-def _find_data_end(entries: Mapping[str, Any]) -> int:
+def _find_end_of_tensors(entries: Mapping[str, Any]) -> int:
     """Return where the last tensor ends; refuse gaps, overlaps and wrong sizes."""
     end = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
@@ -181,10 +182,10 @@ class TensorFile:
             entries: dict[str, Any] = json.loads(header)
             self.metadata: dict[str, str] = entries.pop("__metadata__", {})
             self.names = list(entries)
-            self._sums = _read_checksums(header, self.metadata.pop(CHECKSUMS), self.names)
+            self._sums = _read_tensor_checksums(header, self.metadata.pop(CHECKSUMS), self.names)
             self._start = 8 + length
             self._entries = entries
-            end = _find_data_end(entries)
+            end = _find_end_of_tensors(entries)
         except OSError as error:
             raise VitscopeError(f"Cannot read {self.path}: {error.strerror}.") from error
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
@@ -198,7 +199,7 @@ class TensorFile:
         return VitscopeError(f"{self.path} is damaged: {how}; delete it and run again.")
 
     def dtype(self, name: str) -> str:
-        """The safetensors type of a tensor, for example F32."""
+        """Return the safetensors type of a tensor, for example F32."""
         return str(self._entries[name]["dtype"])
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -221,7 +222,7 @@ class TensorFile:
         return np.memmap(self.path, dtype, "r", start, shape)
 
     def verify(self, *names: str) -> None:
-        """Read the named tensors, or all, and refuse one that differs from what was written."""
+        """Read the named tensors, or all if no name is given, and refuse any that was changed."""
         for name in names or self.names:
             if name not in self._sums:
                 continue

@@ -1,4 +1,4 @@
-"""Guard against files from others: detect what is not data, and limit the memory to read it."""
+"""Guard against files from others: detect what is no data, and limit the memory for reading."""
 
 import re
 import resource
@@ -19,9 +19,9 @@ DISGUISES = {
 _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
 # The first bytes of PNM pictures whose values are written as text.
 _PICTURE = re.compile(rb"P[1-3]\s")
-# The bytes of memory that reading any file may take.
+# The memory in bytes that reading a file may take, whatever the size of the file.
 LEAST = 512 << 20
-# How many times its size a file may take in addition.
+# The memory that reading may take in addition, as a multiple of the size of the file.
 TIMES = 4
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ def bounded_memory(path: Path) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
-def bounded_steps(path: Path, steps: Iterable[T]) -> Iterator[T]:
+def steps_in_bounded_memory(path: Path, steps: Iterable[T]) -> Iterator[T]:
     """Yield the `steps` of reading a file, with a memory limit for each step."""
     iterator, end = iter(steps), object()
     while True:

@@ -6,7 +6,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple
 
 from vitscope.claims.tables import AGREEMENT, CLAIMS
-from vitscope.files.pages import as_html, as_latex, as_markdown
+from vitscope.files.pages import page_as_html, page_as_latex, page_as_markdown
 from vitscope.files.tables import Table, read_warnings
 from vitscope.files.whole import write_text
 from vitscope.jobs import describing
@@ -83,7 +83,7 @@ def count_claims_from_job_inputs(inputs: Files, values: Values) -> Counted:
     """Count the claims about figures; `values` come from `job_values_to_count_claims`."""
     from vitscope.claims import counting
     from vitscope.claims.agreement import score_agreement
-    from vitscope.claims.points import at_snapshots, read_published_of
+    from vitscope.claims.points import at_snapshots, published_points_of_figure
 
     evidence: dict[str, Evidence] = {}
     for name, figure in values["figures"].items():
@@ -100,14 +100,14 @@ def count_claims_from_job_inputs(inputs: Files, values: Values) -> Counted:
     for name, found in evidence.items():
         figure = values["figures"][name]
         files = inputs["published"]
-        published = read_published_of(figure["published"], set(figure["columns"]), files)
+        published = published_points_of_figure(figure["published"], set(figure["columns"]), files)
         shown = at_snapshots(tables, figure["snapshots"])
         of_figure = (name, found, shown, figure["models"], published, traits)
         claims.append(counting.count_claims(*of_figure))
         agreement.append(score_agreement(name, found, shown, published))
     seeds = {model: each.get("training.seed") for model, each in traits.items()}
     trained = counting.trainings(values["repeats"], seeds)
-    every = counting.add_recipes(counting.join_rows_of_figures(CLAIMS, claims), trained)
+    every = counting.count_by_recipe(counting.join_rows_of_figures(CLAIMS, claims), trained)
     return Counted(every, counting.join_rows_of_figures(AGREEMENT, agreement), [*evidence.values()])
 
 
@@ -125,9 +125,9 @@ def count_claims_job(inputs: Files, outputs: Files, values: Values, resources: R
         introduction_to_claims(claims),
         list_warnings(read_warnings(tables_in(inputs))) + shown,
     )
-    write_text(outputs["text"], as_markdown(*page))
-    write_text(outputs["page"], as_html(*page))
-    write_text(outputs["latex"], as_latex(title, shown))
+    write_text(outputs["text"], page_as_markdown(*page))
+    write_text(outputs["page"], page_as_html(*page))
+    write_text(outputs["latex"], page_as_latex(title, shown))
     _draw_verdicts_in_claims_job(claims, outputs, values, inputs["style"])
     given = {**inputs, "claims": outputs["claims"]}
     introduce_study_in_report(

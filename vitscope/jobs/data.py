@@ -15,10 +15,10 @@ def _address_of_archive(study: Study, names: Names) -> Values:
 
 
 def fetch_archive_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.data.archives import download_official
+    from vitscope.data.archives import download_official_archive
 
     archive = Path(outputs["archive"])
-    download_official(
+    download_official_archive(
         values["archive"], values["source"], archive, label=resources.label, say=resources.say
     )
 
@@ -87,13 +87,13 @@ def _seconds_of_split(request: Request) -> float:
 
 
 def build_split_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.data.building import build
+    from vitscope.data.building import build_split_file
     from vitscope.web.lockfile import confirm_by_lock
 
     files, name, settings = [*map(Path, inputs["source"])], values["dataset"], values["settings"]
     if settings["source"]["kind"] == "url":
         confirm_by_lock(settings["source"], files[0], Path(resources.lock), label=f"data.{name}")
-    build(name, settings, values["split"], Path(outputs["images"]), *files)
+    build_split_file(name, settings, values["split"], Path(outputs["images"]), *files)
 
 
 BUILD_SPLIT = Job(

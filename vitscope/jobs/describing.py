@@ -70,11 +70,11 @@ class MeasuredOn:
 
 def describe_classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
     """List numbers and names of classes if folders or the study name the classes; else {}."""
-    from vitscope.studies.data_sets import named_classes
+    from vitscope.studies.data_sets import class_names_in_data_set
 
     entry = study.data[dataset]
     for name in splits:
-        found = named_classes(entry, name) if name in entry.splits else {}
+        found = class_names_in_data_set(entry, name) if name in entry.splits else {}
         if found:
             return {f"Classes of {dataset}": list_classes(found, SHOWN_CLASSES)}
     return {}

@@ -97,13 +97,13 @@ def read_figure_job_inputs(
     inputs: Files, values: Values
 ) -> "tuple[dict[str, pd.DataFrame], dict[str, Published] | None]":
     """Return a figure's tables, and its published points (None if its kind draws none)."""
-    from vitscope.claims.points import read_published_of
+    from vitscope.claims.points import published_points_of_figure
 
     tables = {
         name: read_all(Table(**columns), inputs[name]) for name, columns in values["tables"].items()
     }
     if columns := set(values["published_columns"]):
-        return tables, read_published_of(values["published"], columns, inputs["published"])
+        return tables, published_points_of_figure(values["published"], columns, inputs["published"])
     return tables, None
 
 
@@ -129,12 +129,12 @@ def _values_of_export_figure_job(study: Study, names: Names) -> Values:
 
 def export_figure_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.claims.points import at_snapshots
-    from vitscope.drawing.figure import Member, points_of_figure
+    from vitscope.drawing.figure import Member, figure_as_table
 
     tables, published = read_figure_job_inputs(inputs, values)
     members = [Member(**member) for member in values["members"]]
     shown = at_snapshots(tables, values["snapshots"])
-    write_csv(points_of_figure(shown, members, published or {}), outputs["csv"])
+    write_csv(figure_as_table(shown, members, published or {}), outputs["csv"])
 
 
 EXPORT_FIGURE = Job(run=export_figure_job, values=_values_of_export_figure_job)
@@ -217,7 +217,7 @@ def draw_overview_job(inputs: Files, outputs: Files, values: Values, resources: 
 def _read_sketch_for_overview_job(name: str, values: Values, inputs: Files) -> "Shown":
     from vitscope.buildup.figure import read_buildup_steps
     from vitscope.buildup.table import BUILDUP
-    from vitscope.claims.points import at_snapshots, read_published_of
+    from vitscope.claims.points import at_snapshots, published_points_of_figure
     from vitscope.drawing.figure import escaped_member
     from vitscope.drawing.overview import Shown
 
@@ -233,7 +233,9 @@ def _read_sketch_for_overview_job(name: str, values: Values, inputs: Files) -> "
     if paths := inputs.get(values["table"]):
         read = read_all(Table(**values["columns"]), paths)
         table = at_snapshots({"": read}, values["snapshots"])[""]
-    curves = read_published_of(published, set(values["published_columns"]), inputs["published"])
+    curves = published_points_of_figure(
+        published, set(values["published_columns"]), inputs["published"]
+    )
     points = {model: curve.points for model, curve in curves.items()}
     return Shown(name, sketch, members, points, table)
 
@@ -294,7 +296,7 @@ def draw_network_page_job(
     inputs: Files, outputs: Files, values: Values, resources: Resources
 ) -> None:
     """Draw the page of a network: its blocks, what is measured by depth, and verdicts."""
-    from vitscope.claims.counting import add_recipes, count_claims, join_rows_of_figures
+    from vitscope.claims.counting import count_by_recipe, count_claims, join_rows_of_figures
     from vitscope.drawing.figure import draw_from_tables, escaped_member
     from vitscope.drawing.network_page import plot_network_page
     from vitscope.drawing.panels import drawing_in
@@ -319,7 +321,7 @@ def draw_network_page_job(
             evidence = resolve_name(kind["claims"])
             whole = tables | {"blocks": blocks}
             counted.append(count_claims(drawn, evidence, whole, [member.model], {}, {}))
-    claims = add_recipes(join_rows_of_figures(CLAIMS, counted), {})
+    claims = count_by_recipe(join_rows_of_figures(CLAIMS, counted), {})
     with style(inputs["style"], values["style"]):
         figure = plot_network_page(member.label, blocks, panels, claims)
         for path in outputs.values():

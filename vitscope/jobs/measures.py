@@ -194,7 +194,7 @@ def measure_pass_job(inputs: Files, outputs: Files, values: Values, resources: R
         whole = pd.concat(part, ignore_index=True)
         named = name_measured_images(whole, table.columns, rows, values["first_image"])
         written[name] = table.to_bytes(named, origin)
-    tables.write_parts(written, outputs["parts"])
+    tables.write_table_parts(written, outputs["parts"])
 
 
 MEASURE_PASS = Job(
@@ -282,13 +282,13 @@ def _parts_for_merge_job(
 
     columns, name = tables.Table(**values["part_columns"]), values["measured"]
     for path in inputs.get(f"{prefix}parts", ()):
-        yield path, *tables.read_part(columns, path, name)
+        yield path, *tables.read_table_part(columns, path, name)
     with TemporaryDirectory() as folder:
         part = f"{folder}/part.parquet"
         for number, path in enumerate(inputs.get(f"{prefix}latents", ())):
             shard = values["shards"][prefix] | {"first_image": number * values["shard_size"]}
             measure_job({"latents": path}, {"part": part}, shard, resources)
-            yield path, *tables.read_part(columns, part, name)
+            yield path, *tables.read_table_part(columns, part, name)
 
 
 MERGE = Job(

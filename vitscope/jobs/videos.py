@@ -73,7 +73,7 @@ def draw_video_job(inputs: Files, outputs: Files, values: Values, resources: Res
     from vitscope.files.whole import sha256_of
     from vitscope.jobs.opening import open_job_device, open_network, origin_of_opened_checkpoint
     from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
-    from vitscope.video.frames import open_study_video
+    from vitscope.video.frames import open_study_video_frames
     from vitscope.video.showing import show
     from vitscope.video.views import Subject
     from vitscope.web.lockfile import confirm_by_lock
@@ -96,7 +96,7 @@ def draw_video_job(inputs: Files, outputs: Files, values: Values, resources: Res
         confirm_by_lock(settings["source"], path, Path(resources.lock), label=values["where"])
     if path and path.is_file():
         facts["Frames SHA-256"] = sha256_of(path)
-    opened = partial(open_study_video, path, settings["frames_per_second"])
+    opened = partial(open_study_video_frames, path, settings["frames_per_second"])
     output, where = Path(outputs["video"]), values["where"]
     for warning in show(subject, opened, output, settings, facts, where=where, say=resources.say):
         resources.warn(warning)

@@ -21,7 +21,7 @@ from vitscope.measures.measure import Question
 from vitscope.networks.building.family import arch_schema, family_names, module_of
 from vitscope.package_data import ROOT
 from vitscope.settings.keys import Config
-from vitscope.settings.section import Schema, schema_of, type_in_words
+from vitscope.settings.section import Schema, schema_of_section, type_in_words
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study, study_schema
 
 PAGES = (
@@ -31,7 +31,7 @@ PAGES = (
 )
 # The folder of pictures of the default study's figures, relative to `docs/`.
 PICTURES = "../tests/pixels/expected"
-# The tables of counted claims, of the default study and of the study of CIFAR-100.
+# The tables of counted claims: of the default study, and of the study of CIFAR-100.
 _EXPECTED = ROOT / "tests" / "expected"
 CLAIMS_OF = {"mini": _EXPECTED / "claims.csv", "cifar100": _EXPECTED / "cifar100" / "claims.csv"}
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -57,29 +57,31 @@ def regenerate(page: str) -> str:
 def _write_generated_part(name: str) -> str:
     kind, _, what = name.partition(" ")
     each_of: dict[str, tuple[Callable[[str], str], Iterable[str]]] = {
-        "measures": (_describe_measure, registry.names()),
-        "figures": (_list_figures_about, get_args(Question)),
-        "captions": (_list_captions_about, [what]),
-        "claims": (_describe_claims, registry.names()),
+        "measures": (_describe_measure_in_manual, registry.names()),
+        "figures": (_list_figures_in_manual, get_args(Question)),
+        "captions": (_list_captions_in_manual, [what]),
+        "claims": (_describe_claims_in_manual, registry.names()),
         "table": (_list_columns, [what]),
-        "families": (_describe_family, family_names()),
+        "families": (_describe_family_in_manual, family_names()),
     }
     if kind in each_of:
         return "".join(map(*each_of[kind]))
     if kind == "paper":
-        return _list_verdicts()
+        return _list_verdicts_in_manual()
     if kind == "config":
-        return _format_settings(_list_keys(schema_of(Config)))
+        return _format_settings(_list_keys_in_manual(schema_of_section(Config)))
     schema = study_schema()
     if not what:
         # The sections of a study have tables of their own.
-        return _format_settings(_list_keys(schema, deep=False))
-    return _format_settings(_list_keys(schema["properties"][what]))
+        return _format_settings(_list_keys_in_manual(schema, deep=False))
+    return _format_settings(_list_keys_in_manual(schema["properties"][what]))
 
 
-def _describe_measure(measure: str) -> str:
+def _describe_measure_in_manual(measure: str) -> str:
     """Describe the table of a measure: where it is, what a row is, its columns, and its parts."""
-    text = _read_docstring(registry.module(measure)).partition(f"The table `{measure}`: ")[2]
+    text = _read_docstring_for_manual(registry.module(measure)).partition(
+        f"The table `{measure}`: "
+    )[2]
     row, _, notes = text.partition("\n\nThe table `")[0].partition("\n\n")
     lines = [
         f"\n## {measure}\n\n`results/{{study}}/tables/{measure}.parquet`: {row}\n\n",
@@ -107,7 +109,7 @@ def _kinds_about(question: str) -> list[str]:
     return [kind for kind, measure in measures.items() if measure.question == question]
 
 
-def _list_figures_about(question: str) -> str:
+def _list_figures_in_manual(question: str) -> str:
     page = f"figures/{question.lower().replace(' ', '-')}.md"
     lines = []
     for kind in _kinds_about(question):
@@ -121,7 +123,7 @@ def _list_figures_about(question: str) -> str:
     return f"\n### [{question}]({page})\n\n{''.join(lines)}" if lines else ""
 
 
-def _list_captions_about(question: str) -> str:
+def _list_captions_in_manual(question: str) -> str:
     kinds = _kinds_about(question)
     listed = ", ".join(f"[`{kind}`](#{kind})" for kind in kinds)
     parts = [f"Kinds of figures: {listed}.\n"]
@@ -133,7 +135,7 @@ def _list_captions_about(question: str) -> str:
     return "\n".join(parts)
 
 
-def _describe_claims(measure: str) -> str:
+def _describe_claims_in_manual(measure: str) -> str:
     lines = []
     for kind, evidence in registry.claims_of(measure).items():
         rows = (
@@ -145,7 +147,7 @@ def _describe_claims(measure: str) -> str:
     return "".join(lines)
 
 
-def _list_verdicts() -> str:
+def _list_verdicts_in_manual() -> str:
     """Return a table of the paper's claims: what is published, and the verdicts of each study."""
     import pandas as pd
 
@@ -187,10 +189,10 @@ def _list_verdicts() -> str:
     return _format_table(head, cells.values())
 
 
-def _describe_family(family: str) -> str:
-    schema, about = arch_schema(family), _read_docstring(module_of(family))
+def _describe_family_in_manual(family: str) -> str:
+    schema, about = arch_schema(family), _read_docstring_for_manual(module_of(family))
     summary = " ".join(about.partition("\n\n")[0].split())
-    keys = [*_list_keys(schema)]
+    keys = [*_list_keys_in_manual(schema)]
     if others := schema.get("additionalProperties"):
         keys.append(("any other", "", "", others["description"]))
     choices = (each["required"] for each in schema.get("oneOf", ()))
@@ -199,7 +201,7 @@ def _describe_family(family: str) -> str:
     return f"\n#### {family}\n\n{summary}\n\n{_format_settings(keys)}{choice}"
 
 
-def _read_docstring(module: str) -> str:
+def _read_docstring_for_manual(module: str) -> str:
     spec = find_spec(module)
     path = Path(spec.origin) if spec and spec.origin else None
     text = path and ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
@@ -225,24 +227,24 @@ def _format_settings(settings: Iterable[Setting]) -> str:
     return _format_table(("key", "value", "default", "meaning"), settings)
 
 
-def _list_keys(schema: Schema, prefix: str = "", deep: bool = True) -> Iterator[Setting]:
+def _list_keys_in_manual(schema: Schema, prefix: str = "", deep: bool = True) -> Iterator[Setting]:
     """Yield the keys of a schema, and if `deep` all keys inside them; users choose each NAME."""
     for key, inner in schema.get("properties", {}).items():
         default = json.dumps(inner["default"]) if "default" in inner else ""
         yield (
             f"`{prefix}{key}`",
-            _describe_value(inner),
+            _describe_value_in_manual(inner),
             "required" if key in schema.get("required", ()) else default and f"`{default}`",
             inner.get("description", "").strip(),
         )
         if deep:
-            yield from _list_keys(inner, f"{prefix}{key}.")
+            yield from _list_keys_in_manual(inner, f"{prefix}{key}.")
     named = schema.get("additionalProperties")
     if isinstance(named, dict):
-        yield from _list_keys(named, f"{prefix}NAME.")
+        yield from _list_keys_in_manual(named, f"{prefix}NAME.")
 
 
-def _describe_value(schema: Schema) -> str:
+def _describe_value_in_manual(schema: Schema) -> str:
     if "enum" in schema:
         return ", ".join(f"`{json.dumps(value).strip(chr(34))}`" for value in schema["enum"])
     if "title" in schema:
@@ -250,7 +252,7 @@ def _describe_value(schema: Schema) -> str:
     words = type_in_words(schema["type"])
     if "items" in schema:
         length = f" of {schema['maxItems']}" if "maxItems" in schema else ""
-        words += f"{length}, each {_describe_value(schema['items'])}"
+        words += f"{length}, each {_describe_value_in_manual(schema['items'])}"
     bounds = [words.format(schema[key]) for key, words in BOUNDS.items() if key in schema]
     return ", ".join([words, *bounds])
 

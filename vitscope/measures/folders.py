@@ -14,7 +14,7 @@ from pathlib import Path
 from vitscope.errors import VitscopeError, quoted
 from vitscope.measures.measure import Measure
 from vitscope.measures.needs import NEEDS, READABLE
-from vitscope.settings.section import schema_of
+from vitscope.settings.section import schema_of_section
 
 GROUP = "vitscope.measures"
 # If this environment variable is set, no package is read; vitscope's tests and `make format` set
@@ -105,5 +105,5 @@ def _read_package_folder(package: str) -> tuple[Path, dict[str, Measure]]:
             raise VitscopeError(f"{name} needs or reads what vitscope.measures.needs has not")
         options = [each.options for each in measure.figures.values()]
         for settings in filter(None, [measure.settings, *options]):
-            schema_of(settings)
+            schema_of_section(settings)
     return place, measures

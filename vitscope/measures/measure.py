@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from vitscope.errors import VitscopeError, unknown, wrong
 from vitscope.files.tables import Table
 from vitscope.measures.needs import NEEDS, READABLE, Input, Need
-from vitscope.settings.section import optional, result_settings, schema_of
+from vitscope.settings.section import optional, result_settings, schema_of_section
 from vitscope.settings.snapshots import END
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class FigureKind:
     @property
     def option_keys(self) -> Given:
         """The JSON schemas of the further keys that a figure of this kind may have, by key."""
-        return schema_of(self.options)["properties"] if self.options else {}
+        return schema_of_section(self.options)["properties"] if self.options else {}
 
     @property
     def caption(self) -> str:

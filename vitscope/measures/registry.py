@@ -28,7 +28,7 @@ from vitscope.measures.folders import (
 )
 from vitscope.measures.legends import LEGENDS
 from vitscope.measures.measure import FigureKind, Given, Measure
-from vitscope.settings.section import schema_of
+from vitscope.settings.section import schema_of_section
 
 if TYPE_CHECKING:
     from vitscope.claims.claim import Evidence
@@ -58,7 +58,7 @@ def _names_taken_in_registry() -> set[str]:
     kinds = {kind for measure in measures for kind in measure.figures}
     # Import by name: an import statement would make every job depend on the keys of a study.
     analysis = resolve_name("vitscope.settings.keys:Analysis")
-    return {*_built_in_packages(), *kinds, *TAKEN, *schema_of(analysis)["properties"]}
+    return {*_built_in_packages(), *kinds, *TAKEN, *schema_of_section(analysis)["properties"]}
 
 
 @cache

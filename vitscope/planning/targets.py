@@ -10,7 +10,7 @@ from vitscope.files.pairs import by_prefix
 from vitscope.jobs.measures import measure_of_parts, measures_in_pass_job
 from vitscope.measures import registry
 from vitscope.settings.keys import Config
-from vitscope.settings.section import schema_of
+from vitscope.settings.section import schema_of_section
 from vitscope.settings.study import PAGES_OF_STUDY, Study
 from vitscope.studies.loading import StudyFiles
 
@@ -33,7 +33,7 @@ def exported_tables(study: Study) -> list[str]:
 def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -> None:
     """Refuse a target that no study has; Snakemake checks names of rules and other files."""
     key, given, _ = target.partition("=")
-    if given and key in schema_of(Config)["properties"]:
+    if given and key in schema_of_section(Config)["properties"]:
         raise VitscopeError(
             f"{target} is a setting and no target: write --config before it, and targets before "
             f"that."

@@ -12,10 +12,10 @@ from vitscope.files.arrays import Array
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.networks.building.networks import fill, uninitialized_network
 from vitscope.package_data import BUNDLED_MODELS
-from vitscope.settings.section import fill as with_defaults
+from vitscope.settings.section import fill_section as with_defaults
 from vitscope.settings.study import Study
 from vitscope.studies.loading import study_schema
-from vitscope.studies.resolving import build_study
+from vitscope.studies.resolving import resolve_study
 
 
 def bundled(name: str, images: int | None = None) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     file = BUNDLED_MODELS / "mini.yaml"
     settings = load_yaml(file)
     with_defaults(settings, study_schema())
-    study = build_study(file.stem, file, settings)
+    study = resolve_study(file.stem, file, settings)
     if name not in study.models:
         raise VitscopeError(
             f"There is no bundled network '{name}'.{nearest(name, study.models)} There are "

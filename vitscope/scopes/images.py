@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from PIL import Image
 
-from vitscope.data.building import COVER, build, integer_tensors, preprocess, write_split
+from vitscope.data.building import COVER, build_split_file, integer_tensors, preprocess, write_split
 from vitscope.data.class_numbers import NAMED, number_classes
 from vitscope.data.opening import check_scaling, open_source
 from vitscope.data.source import ImageFiles
@@ -110,7 +110,7 @@ def _store_scope_image_folder(folder: Path, wanted: Wanted, outputs: Outputs, pa
         "interpolation": "bicubic",
         "splits": {SPLIT: {"images": None, "seed": None}},
     }
-    build(DATASET, dataset, SPLIT, path)
+    build_split_file(DATASET, dataset, SPLIT, path)
     if (height, width) != own:
         notes.append(f"images: resized to cover {height}x{width} pixels, the centre is cut out")
     return Stored(Split(path), classes, mean, std, notes)

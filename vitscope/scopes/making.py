@@ -17,7 +17,7 @@ from tqdm import TqdmWarning
 
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError, error_sentence_of, quoted
-from vitscope.files.tables import has_part, read_warnings
+from vitscope.files.tables import has_table_part, read_warnings
 from vitscope.jobs.job import Files, Names, Resources, find_job
 from vitscope.jobs.latents import FORMATS
 from vitscope.jobs.measures import case_of, job_values_of_measures, measure_of_parts
@@ -159,7 +159,7 @@ class Maker:
         numbers = range(measure.parts(self.study, self.model))
         if measure.needs == "latents":
             passes = [self.path("passes", number) for number in numbers]
-            if not all(has_part(path, measure.name) for path in passes):
+            if not all(has_table_part(path, measure.name) for path in passes):
                 self._measure_latents(measure, passes)
             return passes
         snapshot = f"{END}/" if measure.need.of_training else ""

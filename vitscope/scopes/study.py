@@ -13,11 +13,11 @@ from vitscope.networks.building.networks import Output
 from vitscope.networks.finding.cut_points import Side
 from vitscope.scopes.images import DATASET, SPLIT, Stored
 from vitscope.settings.keys import Augmented, Dataset, Loss, Model, Settings, Video
-from vitscope.settings.section import Schema, check, fill, schema_of
+from vitscope.settings.section import Schema, check_section, fill_section, schema_of_section
 from vitscope.settings.study import Study
-from vitscope.studies.checks import check_view
+from vitscope.studies.checks import check_view_of_video
 from vitscope.studies.loading import analysis_schema, study_schema
-from vitscope.studies.resolving import build_study
+from vitscope.studies.resolving import resolve_study
 
 # Error sentences have this in place of the name of a study's file.
 WHERE = "look"
@@ -35,7 +35,7 @@ def describe_scope_as_study(
 ) -> Study:
     """Return a study of a network and images in memory, with every figure of a single network."""
     own = _check_part_of_study(analysis or {}, analysis_schema(), "analysis")
-    of_model = schema_of(Model)["properties"]
+    of_model = schema_of_section(Model)["properties"]
     model: Settings = {
         "label": name,
         "family": "python",
@@ -73,30 +73,30 @@ def describe_scope_as_study(
         "analysis": _fit_study_to_images(own, len(split)),
     }
     if loss is not None:
-        settings["loss"] = _check_part_of_study(dict(loss), schema_of(Loss), "loss")
-    fill(settings, study_schema())
-    return build_study(name, Path(WHERE), settings)
+        settings["loss"] = _check_part_of_study(dict(loss), schema_of_section(Loss), "loss")
+    fill_section(settings, study_schema())
+    return resolve_study(name, Path(WHERE), settings)
 
 
 def describe_scope_video(**settings: Any) -> Settings:
     """Check the settings of a video by the rules of studies, and return the settings."""
-    schema = schema_of(Video)
+    schema = schema_of_section(Video)
     own = {key: schema["properties"][key] for key in settings}
-    check("video", settings, {**schema, "properties": own, "required": []})
-    check_view("video", settings)
+    check_section("video", settings, {**schema, "properties": own, "required": []})
+    check_view_of_video("video", settings)
     return settings
 
 
 def check_image_size(size: ImageSize | None) -> ImageSize | None:
     """Check a size of images by the rules of studies, and return it; a tuple becomes a list."""
     given = [*size] if isinstance(size, tuple) else size
-    rules = schema_of(Dataset)["properties"]["image_size"]
+    rules = schema_of_section(Dataset)["properties"]["image_size"]
     return None if given is None else _check_part_of_study(given, rules, "image_size")
 
 
 def _check_part_of_study(settings: Any, schema: Schema, key: str) -> Any:
     copied = deepcopy(settings)
-    check(WHERE, copied, schema, within=(key,))
+    check_section(WHERE, copied, schema, within=(key,))
     return copied
 
 
@@ -111,7 +111,7 @@ def _fit_study_to_images(analysis: Settings, images: int) -> Settings:
     analysis["split"] = SPLIT
     of_loss = analysis.setdefault("augmented", {})
     of_loss["split"] = SPLIT
-    most = schema_of(Augmented)["properties"]["images"]
+    most = schema_of_section(Augmented)["properties"]["images"]
     drawn = of_loss.setdefault("images", min(images, most["default"]))
     for measure in map(registry.declared, registry.names()):
         if measure.fit:

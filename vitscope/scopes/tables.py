@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import yaml
 
-from vitscope.claims.counting import add_recipes, count_claims, join_rows_of_figures
-from vitscope.claims.points import Published, at_snapshots, read_published_of
+from vitscope.claims.counting import count_by_recipe, count_claims, join_rows_of_figures
+from vitscope.claims.points import Published, at_snapshots, published_points_of_figure
 from vitscope.claims.report import findings_as_table
 from vitscope.claims.tables import CLAIMS
 from vitscope.drawing.figure import Member, escaped_member, rows_of
@@ -26,7 +26,7 @@ from vitscope.settings.keys import Figure as FigureEntry
 from vitscope.settings.keys import Settings
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
-from vitscope.studies.resolving import add_moments, build_study
+from vitscope.studies.resolving import resolve_moments, resolve_study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -149,7 +149,7 @@ class Tables:
             for kind in kinds or (kind for kind in self.kinds() if kind in known)
             if kinds or not registry.declared(known[kind].measure).need.of_training
         ]
-        return add_recipes(
+        return count_by_recipe(
             join_rows_of_figures(CLAIMS, [each for each in rows if each is not None]), {}
         )
 
@@ -342,7 +342,7 @@ class Made(Tables):
     def _published_curves(self, figure: FigureEntry) -> Mapping[str, Published]:
         shown = None if figure.published is None else asdict(figure.published)
         columns = registry.of(self.study).kinds()[figure.kind].published
-        return read_published_of(shown, columns, map(str, PUBLISHED_POINTS.glob("*.csv")))
+        return published_points_of_figure(shown, columns, map(str, PUBLISHED_POINTS.glob("*.csv")))
 
 
 def read(folder: Path | str, study: Path | str | None = None) -> Made:
@@ -372,4 +372,4 @@ def read(folder: Path | str, study: Path | str | None = None) -> Made:
     # Leave out figures of the user's own measures, whose files may have moved since.
     own, figures = settings.pop("measures", {}), settings["figures"].items()
     settings["figures"] = {name: each for name, each in figures if each["kind"] not in own}
-    return Made(add_moments(build_study(settings.pop("name"), record, settings)), place)
+    return Made(resolve_moments(resolve_study(settings.pop("name"), record, settings)), place)

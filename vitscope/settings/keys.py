@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from vitscope.files.pairs import pair_name
 from vitscope.image_size import height_and_width
-from vitscope.settings.section import optional, required, schema_of, setting
+from vitscope.settings.section import optional, required, schema_of_section, setting
 from vitscope.settings.snapshots import END
 
 Settings = dict[str, Any]
@@ -306,7 +306,7 @@ class Pretraining:
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A model; `checkpoint`, each of `snapshots` and `history` say where a file comes from.
+    """A model; `checkpoint`, `history` and each of `snapshots` say where a file comes from.
 
     A model without `classes` has no classifier. `epoch` is the number of epochs after which its
     weights were taken, for figures by epoch.
@@ -333,7 +333,7 @@ class Model:
     std: Channels = optional(
         "Deviation of the pixels that the model expects; the data set's if left out.", **DEVIATIONS
     )
-    checkpoint: Settings = required(**schema_of(Checkpoint))
+    checkpoint: Settings = required(**schema_of_section(Checkpoint))
     training: Settings = setting(
         {}, "Settings of the study's `training` that differ for this model."
     )
@@ -342,9 +342,9 @@ class Model:
         "Weights from the training of the model by name, from first to last, each like "
         "`checkpoint`; `end` is `checkpoint` itself, and not listed.",
         propertyNames=NAME,
-        additionalProperties=schema_of(Checkpoint),
+        additionalProperties=schema_of_section(Checkpoint),
     )
-    history: Settings | None = optional(**schema_of(History))
+    history: Settings | None = optional(**schema_of_section(History))
     pretraining: Pretraining | None = optional()
     averages: str | None = optional(
         "The model of which this one averages neighbouring pixels, samples or members, and which "
@@ -354,7 +354,7 @@ class Model:
         "Where to read the network, in place of the cut points that are found in it: modules, "
         "each once. They are sorted in the order in which the network computes them.",
         minItems=1,
-        items=schema_of(Point),
+        items=schema_of_section(Point),
     )
     norms: Literal["after", "before"] = setting(
         "after",
@@ -372,7 +372,7 @@ class Model:
         return {"points": self.points, "norms": self.norms}
 
     def files(self) -> dict[str, Settings]:
-        """Return, by key, the entries that each name a file of the model."""
+        """Return the entries that name files of the model, by key."""
         history = {} if self.history is None else {"history": self.history}
         snapshots = {f"snapshots.{name}": entry for name, entry in self.snapshots.items()}
         return {"checkpoint": self.checkpoint, **snapshots, **history}
@@ -537,7 +537,8 @@ NOT_AUGMENTED: Settings = {
 class Loss:
     """How the loss of networks that were trained elsewhere is measured.
 
-    Landscapes, Hessians and the fit use it; without it, the loss is measured as the recipe says.
+    Landscapes, Hessians and the fit use this section; without it, the loss is measured as the
+    recipe says.
     """
 
     weight_decay: float = required("Weight decay of their training; 0 for none.", minimum=0)
@@ -548,7 +549,7 @@ class Loss:
         title="`none`, or keys and their values",
         additionalProperties=False,
         properties={
-            key: schema_of(Recipe)["properties"][key] | {"default": default}
+            key: schema_of_section(Recipe)["properties"][key] | {"default": default}
             for key, default in NOT_AUGMENTED.items()
         },
     )
@@ -629,8 +630,8 @@ class OwnMeasure:
 class Figure:
     """A figure: its kind, its models, and what else it shows.
 
-    `pairs` are the pairs of models that it shows, if its kind is of pairs, `options` the keys that
-    only its kind has. Fields without a meaning are looked up when the study is loaded: the measure
+    `pairs` are the pairs of models that it shows, if its kind shows pairs; `options` are the keys
+    that only its kind has. Fields without a description are filled in on loading: the measure
     of the kind, the tables that the figure is drawn from, the measures among these tables, and
     whether the figure shows snapshots, or models by epoch.
     """
@@ -697,7 +698,7 @@ class Video:
     """A video beside what a network makes of it: the model, the frames, and what is shown."""
 
     model: str = required("The model that sees the video.")
-    source: Settings = required(**schema_of(VideoSource))
+    source: Settings = required(**schema_of_section(VideoSource))
     shows: Literal["heads", "rollout", "components"] = setting(
         "heads",
         "What stands beside the video: a map of every head of one attention; the attention "
@@ -758,7 +759,7 @@ class StepWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildUp:
-    """How AlterNet is built up from a baseline; `weights` are of steps that were trained before."""
+    """How AlterNet is built up from a baseline; `weights` holds weights of steps trained before."""
 
     baseline: str = required(
         "A model of the family `resnet`, or `alternet` without attention: its `arch` gives the "
@@ -783,7 +784,7 @@ class BuildUp:
     training: Settings = setting(
         {}, "Settings of the recipe of the baseline that differ for all networks of the build-up."
     )
-    weights: Settings | None = optional(**schema_of(StepWeights))
+    weights: Settings | None = optional(**schema_of_section(StepWeights))
     published: str | None = optional(
         "A file of vitscope/claims/published_points/ with accuracies by number of MSAs, such as "
         "`fig12a.csv`, that are drawn beside the measured ones."

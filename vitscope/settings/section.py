@@ -1,4 +1,4 @@
-"""Declare settings as dataclasses; check and complete them by JSON schemas made from these."""
+"""Declare settings as dataclasses, whose JSON schemas check settings and fill in defaults."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ def result_settings(settings: Any) -> dict[str, Any]:
 
 
 @cache
-def schema_of(section: type) -> Schema:
+def schema_of_section(section: type) -> Schema:
     """Return the JSON schema of a dataclass; a file must give exactly one key of its `EITHER`."""
     types = get_type_hints(section)
     keys = [each for each in fields(section) if each.metadata]
@@ -72,11 +72,11 @@ def schema_of(section: type) -> Schema:
         "additionalProperties": False,
         **({"required": needed} if needed else {}),
         **({"oneOf": either} if either else {}),
-        "properties": {key.name: _schema_of_key(key, types[key.name]) for key in keys},
+        "properties": {key.name: _schema_of_section_key(key, types[key.name]) for key in keys},
     }
 
 
-def _schema_of_key(key: Field[Any], type_: Any) -> Schema:
+def _schema_of_section_key(key: Field[Any], type_: Any) -> Schema:
     if key.default is None and get_origin(type_) in (Union, UnionType):
         # An optional key is left out rather than null.
         type_ = reduce(or_, (each for each in get_args(type_) if each is not NoneType))
@@ -91,7 +91,7 @@ def _schema_of_key(key: Field[Any], type_: Any) -> Schema:
 def _schema_of_type(type_: Any) -> Schema:
     origin, inner = get_origin(type_), get_args(type_)
     if is_dataclass(type_) and isinstance(type_, type):
-        return schema_of(type_)
+        return schema_of_section(type_)
     if origin is Literal:
         return {"enum": [*inner]}
     if origin is list:
@@ -127,8 +127,8 @@ def _as_list(types: str | list[str]) -> list[str]:
     return [types] if isinstance(types, str) else types
 
 
-def _has_type(type_: str, value: object) -> bool:
-    """Tell whether a value has a JSON type or the type is `any`; booleans are not numbers."""
+def _has_schema_type(type_: str, value: object) -> bool:
+    """Tell if a value has a JSON type: every value has the type `any`; booleans are no numbers."""
     if type_ == "any":
         return True
     return isinstance(value, TYPES[type_][1]) and (
@@ -138,7 +138,7 @@ def _has_type(type_: str, value: object) -> bool:
 
 def _all_differ(entries: list[Any]) -> bool:
     """Tell whether all entries differ from each other; 1 and 1.0 count as equal."""
-    plain = [float(each) if _has_type("number", each) else repr(each) for each in entries]
+    plain = [float(each) if _has_schema_type("number", each) else repr(each) for each in entries]
     return len({*plain}) == len(plain)
 
 
@@ -148,7 +148,9 @@ def _count_in_words(how: str, one: str, more: str) -> Callable[[int], str]:
 
 RULES: dict[str, Rule] = {
     "type": Rule(
-        "any", lambda types, it: any(_has_type(each, it) for each in _as_list(types)), type_in_words
+        "any",
+        lambda types, it: any(_has_schema_type(each, it) for each in _as_list(types)),
+        type_in_words,
     ),
     "enum": Rule("any", lambda all_, it: any(it == v and type(it) is type(v) for v in all_), str),
     "const": Rule("any", lambda value, it: it == value, quoted),
@@ -194,53 +196,57 @@ class Fault(NamedTuple):
     found: Any
 
 
-def check(where: object, settings: object, schema: Schema, within: Sequence[object] = ()) -> None:
+def check_section(
+    where: object, settings: object, schema: Schema, within: Sequence[object] = ()
+) -> None:
     """Refuse settings that do not follow the schema; `within` is the path of their key."""
 
     def urgency(fault: Fault) -> tuple[int, bool]:
         # Report outer faults first; an unknown key may explain why another key is missing.
         return len(fault.path), fault.rule != "additionalProperties"
 
-    if fault := min(find_faults(schema, settings), key=urgency, default=None):
-        raise VitscopeError(f"{where}: {_fault_in_words(fault, [*within, *fault.path])}")
+    if fault := min(find_faults_of_section(schema, settings), key=urgency, default=None):
+        raise VitscopeError(f"{where}: {_fault_of_section_in_words(fault, [*within, *fault.path])}")
 
 
-def find_faults(schema: Schema, value: object, path: tuple[object, ...] = ()) -> Iterator[Fault]:
+def find_faults_of_section(
+    schema: Schema, value: object, path: tuple[object, ...] = ()
+) -> Iterator[Fault]:
     """Yield the faults of a value, and of its keys and entries."""
     for rule, limit in schema.items():
         if rule in RULES:
             about, holds, _ = RULES[rule]
-            if _has_type(about, value) and not holds(limit, value):
+            if _has_schema_type(about, value) and not holds(limit, value):
                 yield Fault(path, rule, schema, value)
         elif rule not in OTHER_RULES:
             raise ValueError(f"There is no rule '{rule}' for settings: {schema}")
     if isinstance(value, list):
         for position, entry in enumerate(value):
-            yield from find_faults(schema.get("items", {}), entry, (*path, position))
+            yield from find_faults_of_section(schema.get("items", {}), entry, (*path, position))
     if isinstance(value, dict):
-        yield from _faults_of_keys(schema, value, path)
+        yield from _faults_of_section_keys(schema, value, path)
 
 
-def _faults_of_keys(
+def _faults_of_section_keys(
     schema: Schema, value: dict[str, Any], path: tuple[object, ...]
 ) -> Iterator[Fault]:
     keys, others = schema.get("properties", {}), schema.get("additionalProperties", {})
     for key, inner in value.items():
-        yield from find_faults(schema.get("propertyNames", {}), key, path)
+        yield from find_faults_of_section(schema.get("propertyNames", {}), key, path)
         if key in keys or others:
-            yield from find_faults(keys.get(key, others), inner, (*path, key))
+            yield from find_faults_of_section(keys.get(key, others), inner, (*path, key))
         elif others is False:
             yield Fault(path, "additionalProperties", schema, value)
     kind, kinds = value.get("kind"), schema.get("kinds", {})
     if isinstance(kind, str) and kind in kinds:
-        yield from find_faults(kinds[kind], value, path)
+        yield from find_faults_of_section(kinds[kind], value, path)
 
 
 def _follows_schema(schema: Schema, value: object) -> bool:
-    return next(find_faults(schema, value), None) is None
+    return next(find_faults_of_section(schema, value), None) is None
 
 
-def _fault_in_words(fault: Fault, path: Sequence[object]) -> str:
+def _fault_of_section_in_words(fault: Fault, path: Sequence[object]) -> str:
     _, rule, schema, found = fault
     key = ".".join(map(str, path)) or "top level"
     if rule == "additionalProperties":
@@ -252,7 +258,7 @@ def _fault_in_words(fault: Fault, path: Sequence[object]) -> str:
         missing = next(name for name in schema[rule] if name not in found)
         return f"{key}: the key '{missing}' is missing: add it."
     if rule == "oneOf" and all("required" in each for each in schema[rule]):
-        return f"{key}: {_choice_in_words(schema[rule], found)}."
+        return f"{key}: {_choice_of_section_in_words(schema[rule], found)}."
     if rule == "enum":
         allowed = [each if isinstance(each, str) else quoted(each) for each in schema[rule]]
         hint = nearest(found, allowed) if isinstance(found, str) else ""
@@ -265,7 +271,7 @@ def _fault_in_words(fault: Fault, path: Sequence[object]) -> str:
     return f"{key}: found {quoted(found)}, allowed: {expected}."
 
 
-def _choice_in_words(options: Sequence[Schema], found: Mapping[str, Any]) -> str:
+def _choice_of_section_in_words(options: Sequence[Schema], found: Mapping[str, Any]) -> str:
     keys = [option["required"] for option in options]
     named = list(dict.fromkeys(name for option in keys for name in option))
     given = " and ".join(f"'{name}'" for name in named if name in found)
@@ -273,7 +279,7 @@ def _choice_in_words(options: Sequence[Schema], found: Mapping[str, Any]) -> str
     return f"found {given or 'none of these keys'}, allowed: exactly one of {allowed}"
 
 
-def fill(settings: Any, schema: Schema) -> None:
+def fill_section(settings: Any, schema: Schema) -> None:
     """Fill in the schema's defaults for keys that the settings leave out."""
     if not isinstance(settings, dict):
         return
@@ -284,7 +290,7 @@ def fill(settings: Any, schema: Schema) -> None:
         if "default" in inner and (kind is None or key in kind["propertyNames"]["enum"]):
             settings.setdefault(key, deepcopy(inner["default"]))
         if key in settings:
-            fill(settings[key], inner)
+            fill_section(settings[key], inner)
     if isinstance(others, dict):
         for key in settings.keys() - keys.keys():
-            fill(settings[key], others)
+            fill_section(settings[key], others)

@@ -8,7 +8,7 @@ from typing import Any
 INIT, WARMUP = "init", "warmup"
 # The last snapshot is the checkpoint of its model.
 END = "end"
-# The folder, beside the other snapshots, of those after the epochs that a recipe lists.
+# The folder, beside the other snapshots, for snapshots after the epochs that a recipe lists.
 EPOCHS = "epochs"
 # The table of a training, beside the snapshots.
 HISTORY_FILE = "history.parquet"
@@ -22,12 +22,12 @@ def after_epoch(epoch: int) -> str:
 
 
 def epochs_of(recipe: Mapping[str, Any]) -> dict[str, int]:
-    """Return, for the name of each snapshot of a recipe, after how many epochs it is taken."""
+    """Map the name of each snapshot of a recipe to the number of epochs after which it is taken."""
     listed = {after_epoch(n): n for n in sorted(recipe["snapshots"]) if n <= recipe["epochs"]}
     return {INIT: 0, WARMUP: recipe["warmup_epochs"], **listed, END: recipe["epochs"]}
 
 
-def epoch_of(name: str, warmup: int | None) -> int | None:
+def epoch_of_snapshot(name: str, warmup: int | None) -> int | None:
     """Return after how many epochs a snapshot was taken, None if unknown.
 
     `warmup` is the number of epochs of warm-up.

@@ -157,7 +157,7 @@ class Study:
         return typed(asdict(self.training) | self.models[model].training, keys.Recipe)
 
     def recipe_of_steps(self, buildup: str) -> keys.Recipe:
-        """Return the recipe of a build-up's networks: that of its baseline, with its changes."""
+        """Return the recipe of a build-up's networks: the baseline's, changed by its `training`."""
         entry = self.buildups[buildup]
         return typed(asdict(self.recipe(entry.baseline)) | entry.training, keys.Recipe)
 
@@ -196,7 +196,7 @@ class Study:
         return sorted({name for figure in self.figures.values() for name in figure.measures})
 
     def models_of(self, table: str | None = None) -> list[str]:
-        """Return the models of all figures, or of those that need a table, in the study's order."""
+        """Return the models of all figures, or of those that need `table`, in the study's order."""
         shown = self.figures.values() if table is None else self.figures_of(table)
         names = {model for figure in shown for model in figure.models}
         return [name for name in self.models if name in names]

@@ -17,10 +17,10 @@ from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
 from vitscope.settings.keys import BuildUp, Figure, Model, Settings, Style, Video
-from vitscope.settings.section import schema_of
+from vitscope.settings.section import schema_of_section
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import PAGES_OF_STUDY, TRAINING_SPLITS, Study
-from vitscope.studies.data_sets import check_data
+from vitscope.studies.data_sets import check_data_sets
 
 CHECKPOINTS = ROOT / "resources" / "checkpoints"
 # The columns that published points of a build-up need.
@@ -44,32 +44,32 @@ OF_VIEWS = {"heads": ("block", "heads", "query", "brightest"), "rollout": ("fusi
 def check_study(study: Study, results: str) -> None:
     """Refuse a study that cannot be made; `results` is the folder that the workflow writes to."""
     _check_files_of_models(study)
-    # The names of pages of the whole study are taken.
+    # Nothing else may have the name of a page of the whole study.
     for section in ("figures", "buildups", "videos"):
         for name in sorted({*getattr(study, section)} & {*PAGES_OF_STUDY}):
             pages = f"{', '.join(PAGES_OF_STUDY)}, which are pages of the whole study."
             raise wrong(study.path, section, name, f"any name but {pages}")
     for name, figure in study.figures.items():
         _check_models_of_figure(study, f"figures.{name}", figure)
-        _check_snapshots(study, f"figures.{name}", figure)
-        _check_classes(study, f"figures.{name}", figure)
-        _check_published(study, f"figures.{name}.published", figure)
+        _check_snapshots_of_figure(study, f"figures.{name}", figure)
+        _check_classes_of_figure(study, f"figures.{name}", figure)
+        _check_published_of_figure(study, f"figures.{name}.published", figure)
     for name, video in study.videos.items():
         check_known(study.path, f"videos.{name}.model", video.model, study.own_models)
-        check_view(f"{study.path}: videos.{name}", asdict(video))
+        check_view_of_video(f"{study.path}: videos.{name}", asdict(video))
     _check_buildups(study)
-    _check_style(study)
-    check_data(study)
+    _check_style_of_study(study)
+    check_data_sets(study)
     for measure in registry.names():
         registry.declared(measure).check(study)
     _check_training(study, results)
 
 
-def _check_style(study: Study) -> None:
+def _check_style_of_study(study: Study) -> None:
     for family in study.style.palette:
         check_known(study.path, "style.palette", family, family_names())
-    # Do not check the default font, which is part of Matplotlib: it takes long to search fonts.
-    if study.style.font != schema_of(Style)["properties"]["font"]["default"]:
+    # Do not check the default font, which is part of Matplotlib: searching for fonts takes long.
+    if study.style.font != schema_of_section(Style)["properties"]["font"]["default"]:
         from vitscope.drawing.saving import check_font
 
         check_font(f"{study.path}: style.font", study.style.font)
@@ -89,7 +89,9 @@ def _check_files_of_models(study: Study) -> None:
                 raise unknown(study.path, f"models.{name}.{key}", other, study.own_models)
         for key, entry in model.files().items():
             if "made" in entry:
-                _check_made(f"{study.path}: models.{name}.{key}", key, entry, model)
+                _check_made_weights_of_model(
+                    f"{study.path}: models.{name}.{key}", key, entry, model
+                )
             if "bundled" in entry:
                 file = _bundled_path(entry["bundled"])
                 if file is None or not file.is_file():
@@ -100,7 +102,7 @@ def _check_files_of_models(study: Study) -> None:
                     raise wrong(study.path, at, entry["bundled"], allowed)
 
 
-def _check_made(where: str, key: str, entry: Settings, model: Model) -> None:
+def _check_made_weights_of_model(where: str, key: str, entry: Settings, model: Model) -> None:
     """Refuse `made` if no function of the user makes the weights, and keys that need a file."""
     if model.family != "python" or key != "checkpoint":
         raise VitscopeError(
@@ -147,7 +149,7 @@ def _settings_of_images(study: Study, model: str) -> Settings:
     return kept | {"splits": data["splits"][split]}
 
 
-def _check_snapshots(study: Study, key: str, figure: Figure) -> None:
+def _check_snapshots_of_figure(study: Study, key: str, figure: Figure) -> None:
     if figure.snapshots is not None and not figure.of_snapshots:
         shown = registry.kinds().items()
         *others, last = [f"'{name}'" for name, kind in shown if kind.snapshots or kind.by_epoch]
@@ -161,7 +163,7 @@ def _check_snapshots(study: Study, key: str, figure: Figure) -> None:
             check_known(study.path, f"{key}.snapshots, for models.{model}", snapshot, moments)
 
 
-def _check_classes(study: Study, key: str, figure: Figure) -> None:
+def _check_classes_of_figure(study: Study, key: str, figure: Figure) -> None:
     declared = registry.of(study).declared
     measured = [declared(declared(name).parts_of or name) for name in figure.measures]
     for name in figure.models if any(each.needs_classes for each in measured) else ():
@@ -181,7 +183,7 @@ def _check_classes(study: Study, key: str, figure: Figure) -> None:
         )
 
 
-def _check_published(study: Study, key: str, figure: Figure) -> None:
+def _check_published_of_figure(study: Study, key: str, figure: Figure) -> None:
     path, published = study.path, figure.published
     if published is None:
         return
@@ -228,9 +230,9 @@ def _published_curves() -> dict[str, tuple[set[str], set[str]]]:
     return found
 
 
-def check_view(where: str, video: Mapping[str, Any]) -> None:
+def check_view_of_video(where: str, video: Mapping[str, Any]) -> None:
     """Refuse video settings about things that the video does not show."""
-    schemas = schema_of(Video)["properties"]
+    schemas = schema_of_section(Video)["properties"]
     for view, keys in OF_VIEWS.items():
         for key in keys:
             default = schemas[key]["default"]
@@ -249,15 +251,15 @@ def _check_buildups(study: Study) -> None:
                 f"{study.path}: {key}: there is a figure '{name}', which would be the same file: "
                 f"rename one of them."
             )
-        _check_baseline(study, f"{key}.baseline", entry.baseline)
-        _check_stages(study, key, entry)
+        _check_baseline_of_buildup(study, f"{key}.baseline", entry.baseline)
+        _check_stages_of_buildup(study, key, entry)
         study.recipe_of_steps(name)
         how = f"the networks of {key} are trained on the one and compared on the other."
         _check_trainable(study, entry.baseline, how)
         _check_files_of_buildup(study, key, entry)
 
 
-def _check_baseline(study: Study, key: str, baseline: str) -> None:
+def _check_baseline_of_buildup(study: Study, key: str, baseline: str) -> None:
     where = f"{study.path}: {key}"
     check_known(study.path, key, baseline, study.own_models)
     model = study.models[baseline]
@@ -282,7 +284,7 @@ def _check_baseline(study: Study, key: str, baseline: str) -> None:
         raise wrong(where, f"models.{baseline}.arch.attention", given, allowed)
 
 
-def _check_stages(study: Study, key: str, entry: BuildUp) -> None:
+def _check_stages_of_buildup(study: Study, key: str, entry: BuildUp) -> None:
     """Refuse a baseline without room for an MSA, or with maps that windows do not divide."""
     model, size = study.models[entry.baseline], study.dataset_of(entry.baseline).image_size
     roomy = [stage for stage, count in enumerate(model.arch["blocks"]) if count >= 2]
@@ -314,7 +316,7 @@ def _check_files_of_buildup(study: Study, key: str, entry: BuildUp) -> None:
 
 
 def _check_training(study: Study, results: str) -> None:
-    """Refuse models whose paths say that this workflow trains them, but that it cannot train."""
+    """Refuse models that this workflow cannot train, although their paths say that it does."""
     files = [entry for model in study.models.values() for entry in model.files().values()]
     for name in study.models:
         folder = f"{results}/{study.name}/training/{name}/"

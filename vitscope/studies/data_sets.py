@@ -11,7 +11,7 @@ from vitscope.settings.keys import Dataset, Model, Settings
 from vitscope.settings.study import TRAINING_SPLITS, Study
 
 
-def read_class_names(path: Path, where: str, entry: Settings) -> list[str] | None:
+def read_class_names_of_data_set(path: Path, where: str, entry: Settings) -> list[str] | None:
     """Return the class names of a data set: from its list, from a file, or ImageNet's."""
     names: list[str] | str | None = entry["class_names"]
     for key in ("class_names", "class_index"):
@@ -35,7 +35,7 @@ def read_class_names(path: Path, where: str, entry: Settings) -> list[str] | Non
     return class_numbers.read_class_names(f"{where}.class_names", file)
 
 
-def check_data(study: Study) -> None:
+def check_data_sets(study: Study) -> None:
     """Refuse data sets that differ from what the study says, as far as a quick look tells."""
     for name, dataset in study.data.items():
         where = f"{study.path}: data.{name}"
@@ -45,12 +45,12 @@ def check_data(study: Study) -> None:
             allowed += "vitscope corrupts grey ones itself."
             raise wrong(study.path, f"data.{name}.corrupted", dataset.corrupted, allowed)
         if dataset.class_names is not None:
-            class_numbers.check_distinct_names(where, dataset.class_names)
+            class_numbers.check_distinct_class_names(where, dataset.class_names)
             class_numbers.number_classes(where, [], _settings_of_classes(dataset))
         if dataset.class_index is not None and dataset.classes is not None:
             class_numbers.check_class_index(where, dataset.classes, dataset.class_index)
         for split in dataset.splits:
-            _check_split(study, name, split)
+            _check_split_of_data_set(study, name, split)
     for name, model in study.models.items():
         where, channels = f"{study.path}: models.{name}", study.dataset_of(name).channels
         if len(model.mean) != channels:
@@ -76,7 +76,7 @@ def _settings_of_classes(dataset: Dataset) -> dict[str, Any]:
     return {key: getattr(dataset, key) for key in keys}
 
 
-def _check_split(study: Study, name: str, split: str) -> None:
+def _check_split_of_data_set(study: Study, name: str, split: str) -> None:
     dataset, of_training = study.data[name], TRAINING_SPLITS[0]
     # Only images of a folder that are for training, not for measuring, may be left unstored.
     trained_on = split == of_training != study.analysis.split
@@ -84,7 +84,10 @@ def _check_split(study: Study, name: str, split: str) -> None:
         allowed = f"true, but for the split '{of_training}' of a `folder`, where it is not "
         allowed += "`analysis.split`."
         raise wrong(study.path, f"data.{name}.splits.{split}.stored", False, allowed)
-    declared, measured = dataset.splits[split].images, _count_measured_images(study, name, split)
+    declared, measured = (
+        dataset.splits[split].images,
+        _count_measured_in_data_set(study, name, split),
+    )
     seen = opening.glance(dataset.source, split, max(declared or 1, measured))
     if seen is None:
         return
@@ -97,7 +100,7 @@ def _check_split(study: Study, name: str, split: str) -> None:
         check_measured(f"{study.path}: analysis.images", measured, seen.images, key)
 
 
-def _count_measured_images(study: Study, name: str, split: str) -> int:
+def _count_measured_in_data_set(study: Study, name: str, split: str) -> int:
     declared = registry.of(study).declared
     measured = {each: declared(declared(each).parts_of or each) for each in study.measures()}
     of_maps = (each for each, measure in measured.items() if measure.needs == "latents")
@@ -106,8 +109,8 @@ def _count_measured_images(study: Study, name: str, split: str) -> int:
     return study.analysis.images if shown and split == study.analysis.split else 0
 
 
-def named_classes(dataset: Dataset, split: str) -> dict[int, str]:
-    """Return the names of a split's classes by number, if they are known yet."""
+def class_names_in_data_set(dataset: Dataset, split: str) -> dict[int, str]:
+    """Return a split's class names by class number; empty if they are not known yet."""
     seen = opening.glance(dataset.source, split, 0)
     found = seen.classes if seen and dataset.classes is not None else []
     if not found:

@@ -14,11 +14,11 @@ from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names, prepare_family_arch
 from vitscope.package_data import ROOT
 from vitscope.settings.keys import NAME, SOURCE_KEYS, Analysis, Config, OwnMeasure, Recipe, Settings
-from vitscope.settings.section import Schema, check, fill, schema_of
+from vitscope.settings.section import Schema, check_section, fill_section, schema_of_section
 from vitscope.settings.study import LOCK_SUFFIX, Study
 from vitscope.studies.checks import check_study
-from vitscope.studies.data_sets import read_class_names
-from vitscope.studies.resolving import add_moments, build_study
+from vitscope.studies.data_sets import read_class_names_of_data_set
+from vitscope.studies.resolving import resolve_moments, resolve_study
 
 BUNDLED_STUDIES = ROOT / "config" / "studies"
 SUFFIXES = (".yaml", ".yml")
@@ -27,9 +27,9 @@ SUFFIXES = (".yaml", ".yml")
 @cache
 def analysis_schema() -> Schema:
     """Return the schema of an analysis, with a section for each measure that has settings."""
-    own = schema_of(Analysis)
+    own = schema_of_section(Analysis)
     measures = [registry.declared(name) for name in registry.names()]
-    sections = {each.name: schema_of(each.settings) for each in measures if each.settings}
+    sections = {each.name: schema_of_section(each.settings) for each in measures if each.settings}
     defaults = {name: section | {"default": {}} for name, section in sections.items()}
     return own | {"properties": own["properties"] | defaults}
 
@@ -37,10 +37,10 @@ def analysis_schema() -> Schema:
 @cache
 def study_schema() -> Schema:
     """Return the schema of a study, with the settings that sources and measures declare."""
-    schema = deepcopy(schema_of(Study))
+    schema = deepcopy(schema_of_section(Study))
     keys = schema["properties"]
     keys["analysis"] |= analysis_schema()
-    own = schema_of(OwnMeasure)
+    own = schema_of_section(OwnMeasure)
     keys["measures"] = {
         "type": "object",
         "default": {},
@@ -74,32 +74,32 @@ def _source_schema() -> Schema:
     return {**rules, "properties": keys, "kinds": kinds}
 
 
-def _check_models(path: Path, settings: Settings) -> None:
+def _check_loaded_models(path: Path, settings: Settings) -> None:
     # Models and build-ups give only those keys of the recipe that they change.
-    recipe = schema_of(Recipe) | {"required": []}
+    recipe = schema_of_section(Recipe) | {"required": []}
     for name, model in settings["models"].items():
         key = f"models.{name}"
         check_known(path, f"{key}.family", model["family"], family_names())
         arch = arch_schema(model["family"])
-        check(path, model["arch"], arch, within=("models", name, "arch"))
+        check_section(path, model["arch"], arch, within=("models", name, "arch"))
         check_known(path, f"{key}.data", model["data"], settings["data"])
         split, splits = settings["analysis"]["split"], settings["data"][model["data"]]["splits"]
         check_known(path, f"analysis.split, for {key} on data.{model['data']}", split, splits)
-        check(path, model["training"], recipe, within=("models", name, "training"))
+        check_section(path, model["training"], recipe, within=("models", name, "training"))
     for name, buildup in settings["buildups"].items():
-        check(path, buildup["training"], recipe, within=("buildups", name, "training"))
+        check_section(path, buildup["training"], recipe, within=("buildups", name, "training"))
 
 
 def load_study(path: Path, results: str = "results") -> Study:
     """Read, check and complete one study; `results` is the folder that the workflow writes to."""
     try:
         settings, schema = load_yaml(path), study_schema()
-        check(path, settings, schema)
-        fill(settings, schema)
-        _check_models(path, settings)
+        check_section(path, settings, schema)
+        fill_section(settings, schema)
+        _check_loaded_models(path, settings)
         for name, entry in settings["data"].items():
-            entry["class_names"] = read_class_names(path, f"{path}: data.{name}", entry)
-        study = build_study(path.stem, path, settings)
+            entry["class_names"] = read_class_names_of_data_set(path, f"{path}: data.{name}", entry)
+        study = resolve_study(path.stem, path, settings)
         # Check `arch` beyond its schema, and keep what the check returns for jobs.
         models = {}
         for name, each in study.models.items():
@@ -107,8 +107,8 @@ def load_study(path: Path, results: str = "results") -> Study:
             models[name] = replace(
                 each, arch=prepare_family_arch(each.family, each.arch, path.parent, where)
             )
-        study = add_moments(replace(study, models=models))
-        check(path, path.stem, NAME, within=("name of the file",))
+        study = resolve_moments(replace(study, models=models))
+        check_section(path, path.stem, NAME, within=("name of the file",))
         check_study(study, results)
     except VitscopeError as error:
         # An unknown name may belong to a package whose measures are left out.
@@ -179,8 +179,8 @@ def find_studies(config: Mapping[str, Any], where: str) -> StudyFiles:
     `where` says, in errors, where the settings are from.
     """
     settings = dict(config)
-    check(where, settings, schema_of(Config))
-    fill(settings, schema_of(Config))
+    check_section(where, settings, schema_of_section(Config))
+    fill_section(settings, schema_of_section(Config))
     extra = settings["studies_dir"]
     asked = [Path(each).expanduser() for each in ([extra] if isinstance(extra, str) else extra)]
     # A package without the folder of the workflow has no bundled studies.

@@ -9,13 +9,13 @@ from vitscope.errors import VitscopeError, check_known
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.registry import SHARED, Registry
 from vitscope.settings.keys import Analysis, Figure, Model, Settings
-from vitscope.settings.section import schema_of
-from vitscope.settings.snapshots import END, epoch_of
+from vitscope.settings.section import schema_of_section
+from vitscope.settings.snapshots import END, epoch_of_snapshot
 from vitscope.settings.study import AT, Study
 from vitscope.typed import typed
 
 
-def build_study(name: str, path: Path, settings: Settings) -> Study:
+def resolve_study(name: str, path: Path, settings: Settings) -> Study:
     """Return a study from settings that follow the schema, whose defaults are filled in."""
     models = {}
     for key, model in settings["models"].items():
@@ -27,14 +27,12 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
         key: declare_own(key, entry, path.parent, f"{path}: measures.{key}")
         for key, entry in settings.get("measures", {}).items()
     }
-    shared = schema_of(Analysis)["properties"]
+    shared = schema_of_section(Analysis)["properties"]
     given = settings | {
         "name": name,
         "path": path,
         "models": models,
-        "figures": {
-            key: _figure_with_options(figure) for key, figure in settings["figures"].items()
-        },
+        "figures": {key: _resolve_options(figure) for key, figure in settings["figures"].items()},
         "own_measures": own_measures,
         "sections": {key: each for key, each in settings["analysis"].items() if key not in shared},
         "settings": settings,
@@ -42,21 +40,23 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
     study = typed(given, Study)
     measures = Registry(own_measures)
     figures = {
-        key: look_up_kind(figure, path, f"figures.{key}", measures)
+        key: resolve_kind_of_figure(figure, path, f"figures.{key}", measures)
         for key, figure in study.figures.items()
     }
     return replace(study, figures=figures)
 
 
-def _figure_with_options(figure: Settings) -> Settings:
+def _resolve_options(figure: Settings) -> Settings:
     """Add the models of a figure's pairs, and move the keys of its kind to `options`."""
-    shared = schema_of(Figure)["properties"]
+    shared = schema_of_section(Figure)["properties"]
     options = {key: value for key, value in figure.items() if key not in shared}
     models = [*dict.fromkeys(chain(*figure.get("pairs", [])))]
     return {"models": models, "pairs": [], **figure, "options": options}
 
 
-def look_up_kind(figure: Figure, where: object, key: str, measures: Registry = SHARED) -> Figure:
+def resolve_kind_of_figure(
+    figure: Figure, where: object, key: str, measures: Registry = SHARED
+) -> Figure:
     """Refuse an unknown kind or option of a figure; fill in the tables and measures of its kind."""
     kinds = measures.kinds()
     check_known(where, f"{key}.kind", figure.kind, kinds)
@@ -77,21 +77,21 @@ def look_up_kind(figure: Figure, where: object, key: str, measures: Registry = S
     )
 
 
-def add_moments(study: Study) -> Study:
+def resolve_moments(study: Study) -> Study:
     """Add a model to a study for each snapshot that its figures by epoch show."""
     models, figures = dict(study.models), dict(study.figures)
     for name, figure in study.figures.items():
         if figure.by_epoch:
-            shown = dict(_models_by_epoch(study, figure, f"figures.{name}"))
+            shown = dict(_resolve_models_by_epoch(study, figure, f"figures.{name}"))
             models |= shown
             figures[name] = replace(figure, models=[*shown], snapshots=None)
     return replace(study, models=models, figures=figures)
 
 
-def _models_by_epoch(study: Study, figure: Figure, key: str) -> Iterator[tuple[str, Model]]:
+def _resolve_models_by_epoch(study: Study, figure: Figure, key: str) -> Iterator[tuple[str, Model]]:
     for name in figure.models:
         check_known(study.path, f"{key}.models", name, study.models)
-        model, epochs = study.models[name], _epochs_of(study, name)
+        model, epochs = study.models[name], _resolve_epochs(study, name)
         wanted = epochs if figure.snapshots is None else figure.snapshots
         for snapshot in wanted:
             check_known(study.path, f"{key}.snapshots", snapshot, epochs)
@@ -111,10 +111,12 @@ def _models_by_epoch(study: Study, figure: Figure, key: str) -> Iterator[tuple[s
             yield f"{name}{AT}{snapshot}", moment
 
 
-def _epochs_of(study: Study, name: str) -> dict[str, int]:
+def _resolve_epochs(study: Study, name: str) -> dict[str, int]:
     """Return the known epochs of a model's snapshots; of two at the same epoch, only the first."""
     recipe = study.recipe(name)
-    found = {each: epoch_of(each, recipe.warmup_epochs) for each in study.models[name].snapshots}
+    found = {
+        each: epoch_of_snapshot(each, recipe.warmup_epochs) for each in study.models[name].snapshots
+    }
     found[END] = recipe.epochs
     known: dict[int, str] = {}
     for snapshot, epoch in found.items():

@@ -36,7 +36,7 @@ _QUIET = ("-hide_banner", "-loglevel", "error")
 # Allow only video files, and no playlists, which may name files anywhere.
 _FORMATS = "mov,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,h264,hevc,yuv4mpegpipe,ivf,mxf"
 _INPUT = ("-protocol_whitelist", "file,pipe", "-format_whitelist", _FORMATS)
-# Make pixels square, since those of a video may be wider than high.
+# Make pixels square, since a video may have pixels that are wider than high.
 _SQUARE = "scale=iw*sar:ih,setsar=1,format=rgb24"
 _HEADER = re.compile(rb"YUV4MPEG2 W(\d+) H(\d+) F(\d+):(\d+) ")
 # A frame rate above this is the time base of a file without a frame rate.
@@ -79,21 +79,21 @@ class Ticks:
         return ticks
 
 
-def open_study_video(path: Path | None, per_second: float | None) -> Video:
+def open_study_video_frames(path: Path | None, per_second: float | None) -> Video:
     """Open the video that a study asks for; `per_second` replaces its own frame rate."""
     # A study without a path asks for the generated video.
-    video = Video(RATE, _generate_moving_shape()) if path is None else open_video(path)
+    video = Video(RATE, _generate_frames()) if path is None else open_video_frames(path)
     if per_second is None:
         return video
     rate = Fraction(per_second).limit_denominator(1001)
     return Video(rate, _set_rate(rate, video.frames))
 
 
-def open_video(path: Path) -> Video:
+def open_video_frames(path: Path) -> Video:
     try:
         if path.is_dir():
-            return Video(1 / SECONDS, _read_picture_folder(path))
-        frames = open_animation(path)
+            return Video(1 / SECONDS, _read_frames_in_folder(path))
+        frames = open_animation_frames(path)
         return read_film(path) if frames is None else Video(None, frames)
     except OSError as error:
         raise VitscopeError(
@@ -112,7 +112,7 @@ def natural_order(path: Path) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
 
 
-def _read_picture_folder(folder: Path) -> Generator[Frame]:
+def _read_frames_in_folder(folder: Path) -> Generator[Frame]:
     named = (file for file in folder.iterdir() if not file.name.startswith("."))
     files = [file for file in named if file.suffix.lower() in SUFFIXES and file.is_file()]
     if not files:
@@ -127,8 +127,8 @@ def _read_picture_folder(folder: Path) -> Generator[Frame]:
         yield Frame(picture, SECONDS)
 
 
-def open_animation(path: Path) -> Generator[Frame] | None:
-    """Return the frames of an animated picture, or None if a file is no picture; refuse a still."""
+def open_animation_frames(path: Path) -> Generator[Frame] | None:
+    """Return an animated picture's frames; None if a file is no picture; refuse a still picture."""
     with path.open("rb") as file:
         may_be_animated = _ANIMATED.match(file.read(12))
     try:
@@ -136,16 +136,16 @@ def open_animation(path: Path) -> Generator[Frame] | None:
             is_still = not getattr(image, "is_animated", False)
     except Exception:
         # A damaged file fails again on reading, and a file that is no picture may be a video.
-        return _read_animation(path) if may_be_animated else None
+        return _read_animation_frames(path) if may_be_animated else None
     if is_still:
         raise VitscopeError(
             f"{path} is a picture and no video: give a folder of frames, an animated GIF, WebP or "
             f"PNG, or a video."
         )
-    return _read_animation(path)
+    return _read_animation_frames(path)
 
 
-def _read_animation(path: Path) -> Generator[Frame]:
+def _read_animation_frames(path: Path) -> Generator[Frame]:
     read = 0
     try:
         with warnings.catch_warnings(), Image.open(path, formats=FORMATS) as image:
@@ -170,10 +170,10 @@ def _read_animation(path: Path) -> Generator[Frame]:
         raise BrokenOffError(f"{path} breaks off in frame {read + 1}") from error
 
 
-def _generate_moving_shape() -> Generator[Frame]:
+def _generate_frames() -> Generator[Frame]:
     angles = 2 * np.pi * np.arange(FRAMES) / FRAMES
     places = _REACH * np.stack([-np.cos(angles), -np.sin(angles)], axis=1)
-    drawn = shapes32.draw(_SPLIT, np.full(FRAMES, _IMAGE), 0, places)
+    drawn = shapes32.draw_shapes(_SPLIT, np.full(FRAMES, _IMAGE), 0, places)
     for pixels in drawn.pixels:
         yield Frame(Image.fromarray(pixels), 1 / RATE)
 
@@ -219,7 +219,7 @@ def _read_film_frames(
 def write_film(
     path: Path, frames: Iterator[Frame], rate: Fraction | None, facts: Mapping[str, str]
 ) -> None:
-    """Write frames to an H.264 MP4, each repeated to fill its duration; make sides even."""
+    """Write frames to an H.264 MP4, each repeated to fill its duration; pad odd sides."""
     first = next(frames)
     # Delete an older file, since a process that outlived its run may still write to it.
     path.unlink(missing_ok=True)

@@ -68,7 +68,7 @@ def show(
 
 
 class Painter:
-    """Paints the frames of a video; `broken` is the error if it broke off after `count` frames."""
+    """Paints a video's frames; `broken` is the error if a video broke off after `count` frames."""
 
     def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
         subject.network.eval().to(subject.device)

@@ -56,7 +56,7 @@ class Seen(NamedTuple):
 
 
 class View(ABC):
-    """The `panels` beside a video; a view may first see `LOOKS_AHEAD` frames from all over it."""
+    """The `panels` beside a video; `LOOKS_AHEAD` frames from all over it may be looked at first."""
 
     LOOKS_AHEAD: ClassVar[int] = 0
 

@@ -13,13 +13,13 @@ from vitscope.errors import VitscopeError, visible
 from vitscope.video.frames import BrokenOffError, Frame, Ticks, find_ffmpeg_for_writing, write_film
 
 FORMATS = ("webp", "gif", "mp4")
-# The most bytes of all frames together: a temporary TIFF holds up to 4 GB, and for a GIF, Pillow
-# keeps a third of the bytes in memory.
+# The maximum number of bytes of all frames together: a temporary TIFF holds up to 4 GB, and for a
+# GIF, Pillow keeps a third of the bytes in memory.
 _MOST_BYTES = {"webp": 4_000_000_000, "gif": 1_000_000_000}
 # The quality of a lossy WebP in percent, at which maps look the same as lossless ones.
 _QUALITY = 90
-# Ticks per second, and the fewest and the most ticks of a frame. Viewers slow down a GIF whose
-# frames are shorter than 0.02 s.
+# Ticks per second, and the minimum and the maximum number of ticks of a frame. Viewers slow down a
+# GIF whose frames are shorter than 0.02 s.
 _TICKS = {"webp": (1000, 1, (1 << 24) - 1), "gif": (100, 2, (1 << 16) - 1)}
 _XMP = (
     '<x:xmpmeta xmlns:x="adobe:ns:meta/">'

@@ -61,7 +61,7 @@ def test_other_images_are_refused(archive: Path, change: dict[str, bytes]) -> No
 
 def test_categories_are_those_of_the_authors() -> None:
     """As their code numbers ImageNet's classes, beside their WordNet ids; of two as ranges."""
-    categories = cue_conflict.read_categories()
+    categories = cue_conflict.read_cue_conflict_categories()
     few = {
         "airplane": [404],
         "bear": [294, 295, 296, 297],
@@ -92,7 +92,7 @@ def test_a_network_decides_by_the_mean_of_the_probabilities_of_each_category(
     source = {"kind": "cue_conflict", "path": str(archive)}
     images = built(tmp_path / "split", source, "conflict", classes=1000)
     outputs = images.outputs
-    assert outputs == [*cue_conflict.read_categories().values()]
+    assert outputs == [*cue_conflict.read_cue_conflict_categories().values()]
     logits = torch.randn(50, 1000, generator=torch.Generator().manual_seed(0))
     found = predict_among(logits, outputs).softmax(1).numpy()
     for each, row in zip(logits.double().softmax(1).numpy(), found, strict=True):

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 from vitscope.data.sources import shapes32
-from vitscope.data.sources.shapes32 import CLASSES, SHAPES, SIZE, TEXTURES, Shapes32, draw
+from vitscope.data.sources.shapes32 import CLASSES, SHAPES, SIZE, TEXTURES, Shapes32, draw_shapes
 
 
 def test_an_image_depends_on_its_index_and_not_on_its_company() -> None:
-    many = draw("train", np.arange(40), seed=3)
-    few = draw("train", np.array([31, 7]), seed=3)
+    many = draw_shapes("train", np.arange(40), seed=3)
+    few = draw_shapes("train", np.array([31, 7]), seed=3)
     np.testing.assert_array_equal(few.pixels, many.pixels[[31, 7]])
     np.testing.assert_array_equal(few.labels, many.labels[[31, 7]])
 
@@ -15,7 +15,7 @@ def test_an_image_depends_on_its_index_and_not_on_its_company() -> None:
 @pytest.mark.parametrize(("split", "seed"), [("test", 3), ("train", 4)])
 def test_splits_and_seeds_have_nothing_in_common(split: str, seed: int) -> None:
     rows = np.arange(100)
-    one, other = draw("train", rows, seed=3), draw(split, rows, seed=seed)
+    one, other = draw_shapes("train", rows, seed=3), draw_shapes(split, rows, seed=seed)
     correlations = [
         np.corrcoef(a.ravel(), b.ravel())[0, 1]
         for a, b in zip(one.pixels, other.pixels, strict=True)
@@ -25,14 +25,14 @@ def test_splits_and_seeds_have_nothing_in_common(split: str, seed: int) -> None:
 
 
 def test_every_class_is_as_likely() -> None:
-    counts = np.bincount(draw("train", np.arange(1000), seed=0).labels, minlength=10)
+    counts = np.bincount(draw_shapes("train", np.arange(1000), seed=0).labels, minlength=10)
     assert len(counts) == len(CLASSES) == len(SHAPES) == len(TEXTURES)
     # One thousand images, ten classes: four standard deviations.
     np.testing.assert_allclose(counts, 100, atol=4 * np.sqrt(90))
 
 
 def test_one_cue_in_ten_images_misleads_and_the_label_follows_the_other() -> None:
-    images = draw("test", np.arange(1500), seed=0)
+    images = draw_shapes("test", np.arange(1500), seed=0)
     by_shape, by_texture = images.shapes == images.labels, images.textures == images.labels
     assert np.all(by_shape | by_texture)
     misled = ~(by_shape & by_texture)
@@ -41,7 +41,7 @@ def test_one_cue_in_ten_images_misleads_and_the_label_follows_the_other() -> Non
 
 
 def test_in_the_conflict_split_cues_always_disagree_and_all_pairs_occur() -> None:
-    images = draw("conflict", np.arange(1000), seed=0)
+    images = draw_shapes("conflict", np.arange(1000), seed=0)
     assert np.all(images.shapes != images.textures)
     np.testing.assert_array_equal(images.labels, images.shapes)
     pairs = set(zip(images.shapes.tolist(), images.textures.tolist(), strict=True))
@@ -102,7 +102,7 @@ def test_leaves_hide_each_other() -> None:
 def test_the_source_says_what_it_draws() -> None:
     source = Shapes32({"seed": 1}, "conflict")
     rows = np.array([2, 70, 9_999])
-    drawn = draw("conflict", rows, seed=1)
+    drawn = draw_shapes("conflict", rows, seed=1)
     samples = list(source.samples(rows))
     assert len(source) == 10_000
     assert source.extra == ("shape", "texture")

@@ -16,7 +16,7 @@ from vitscope.errors import VitscopeError
 from vitscope.jobs.job import Names, Resources, find_job
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
-from vitscope.video.frames import open_video
+from vitscope.video.frames import open_video_frames
 from vitscope.web.lockfile import Entry, confirm_by_lock, find_lock_entry
 
 
@@ -107,5 +107,5 @@ def test_a_video_is_known_by_what_it_holds(site: Site, tmp_path: Path) -> None:
     """Its file has no ending that tells what it is."""
     gif = save_frames(tmp_path / "walk.gif", frames(3))
     study = study_of(tmp_path, site.at("/walk.gif", whole(gif.read_bytes())))
-    video = open_video(fetch(study, tmp_path, video="walk"))
+    video = open_video_frames(fetch(study, tmp_path, video="walk"))
     assert len([*video.frames]) == 3

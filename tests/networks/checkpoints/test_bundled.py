@@ -6,7 +6,7 @@ import pytest
 from safetensors import safe_open
 
 from tests.helpers.studies import recorded_recipe
-from vitscope.data.building import build
+from vitscope.data.building import build_split_file
 from vitscope.data.split import Split, select
 from vitscope.files.whole import sha256_of
 from vitscope.networks.checkpoints.conversion import convert, load_converted_model
@@ -89,7 +89,7 @@ def loaded(study: Study, model: str, folder: Path):
 def test_splits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Split]:
     folder = tmp_path_factory.mktemp("data")
     for name, settings in MINI.data.items():
-        build(name, asdict(settings), "test", folder / name)
+        build_split_file(name, asdict(settings), "test", folder / name)
     return {name: Split(folder / name) for name in MINI.data}
 
 
@@ -115,7 +115,7 @@ def test_models_of_cifar100_find_the_class_as_often_as_their_history_says(
 ) -> None:
     """In float32, from the float16 of the files: within three standard errors of the share."""
     settings = asdict(CIFAR100.data["cifar100"]) | {"source": cifar100_source}
-    build("cifar100", settings, "test", tmp_path / "test")
+    build_split_file("cifar100", settings, "test", tmp_path / "test")
     split, entry = Split(tmp_path / "test"), CIFAR100.models[model]
     rows = select(len(split), 1000, 0)
     batches = split.batches(rows, 250, entry.mean, entry.std)

@@ -49,7 +49,7 @@ class FileLayout:
 Layouts = Mapping[str, FileLayout]
 
 
-def read_binary(members: list[bytes], label_bytes: int) -> Content:
+def read_binary_cifar(members: list[bytes], label_bytes: int) -> Content:
     """Read batches with `label_bytes` bytes before each image, the last of which is its label."""
     names, *batches = members
     parts = []
@@ -65,7 +65,7 @@ class Cifar(Source):
     def __init__(self, source: Mapping[str, Any], split: str, file: Path) -> None:
         if split not in SPLITS:
             raise no_such_split(source["kind"], split, SPLITS)
-        name, members = _read_members(source["kind"], file, split, self.layouts)
+        name, members = _read_cifar_members(source["kind"], file, split, self.layouts)
         try:
             self.classes, parts = self.layouts[name].read(members)
             self._pixels = np.concatenate([pixels for pixels, _ in parts])
@@ -85,7 +85,9 @@ class Cifar(Source):
             yield Sample(Image.fromarray(np.ascontiguousarray(pixels)), int(self._labels[index]))
 
 
-def _read_members(kind: str, path: Path, split: str, layouts: Layouts) -> tuple[str, list[bytes]]:
+def _read_cifar_members(
+    kind: str, path: Path, split: str, layouts: Layouts
+) -> tuple[str, list[bytes]]:
     """Return the archive's name and a split's members; write nothing to disk."""
     by_folder = {layout.folder: name for name, layout in layouts.items()}
     found: dict[str, bytes] = {}
@@ -129,7 +131,7 @@ class _Unpickler(pickle.Unpickler):
         return _StandIn
 
 
-def _unpickle(data: bytes) -> dict[bytes, Any]:
+def _unpickle_cifar_batch(data: bytes) -> dict[bytes, Any]:
     try:
         for number, (opcode, argument, _) in enumerate(pickletools.genops(data)):
             if number > MOST_OPCODES:
@@ -145,9 +147,9 @@ def _unpickle(data: bytes) -> dict[bytes, Any]:
     return value
 
 
-def read_pickled(members: list[bytes], names_key: bytes, labels_key: bytes) -> Content:
+def read_pickled_cifar(members: list[bytes], names_key: bytes, labels_key: bytes) -> Content:
     """Read batches from pickled dictionaries, with class names and labels under the given keys."""
-    names, *batches = (_unpickle(member) for member in members)
+    names, *batches = (_unpickle_cifar_batch(member) for member in members)
     parts = []
     for batch in batches:
         pixels, labels = batch[b"data"], batch[labels_key]

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from vitscope.data.sources._cifar import Cifar, FileLayout, read_binary, read_pickled
+from vitscope.data.sources._cifar import Cifar, FileLayout, read_binary_cifar, read_pickled_cifar
 
 SOURCE: dict[str, Any] = {
     "meaning": "the official archive of CIFAR-10, downloaded and checked, or a `path` to it",
@@ -31,14 +31,14 @@ LAYOUTS = {
         train=tuple(f"data_batch_{i}" for i in range(1, 6)),
         test=("test_batch",),
         names="batches.meta",
-        read=partial(read_pickled, names_key=b"label_names", labels_key=b"labels"),
+        read=partial(read_pickled_cifar, names_key=b"label_names", labels_key=b"labels"),
     ),
     "cifar-10-binary.tar.gz": FileLayout(
         folder="cifar-10-batches-bin",
         train=tuple(f"data_batch_{i}.bin" for i in range(1, 6)),
         test=("test_batch.bin",),
         names="batches.meta.txt",
-        read=partial(read_binary, label_bytes=1),
+        read=partial(read_binary_cifar, label_bytes=1),
     ),
 }
 

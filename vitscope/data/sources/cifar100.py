@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from vitscope.data.sources._cifar import Cifar, FileLayout, read_binary, read_pickled
+from vitscope.data.sources._cifar import Cifar, FileLayout, read_binary_cifar, read_pickled_cifar
 
 SOURCE: dict[str, Any] = {
     "meaning": "the official archive of CIFAR-100, downloaded and checked, or a `path` to it",
@@ -31,7 +31,7 @@ LAYOUTS = {
         train=("train",),
         test=("test",),
         names="meta",
-        read=partial(read_pickled, names_key=b"fine_label_names", labels_key=b"fine_labels"),
+        read=partial(read_pickled_cifar, names_key=b"fine_label_names", labels_key=b"fine_labels"),
     ),
     "cifar-100-binary.tar.gz": FileLayout(
         folder="cifar-100-binary",
@@ -39,7 +39,7 @@ LAYOUTS = {
         test=("test.bin",),
         names="fine_label_names.txt",
         # The coarse label comes before the fine one.
-        read=partial(read_binary, label_bytes=2),
+        read=partial(read_binary_cifar, label_bytes=2),
     ),
 }
 

@@ -40,7 +40,7 @@ DECISIONS = "cue_conflict.csv"
 _NAME = re.compile(r"([a-z]+)/\1\d+-([a-z]+)\d+\.png")
 
 
-def read_categories() -> dict[str, list[int]]:
+def read_cue_conflict_categories() -> dict[str, list[int]]:
     """Return the 16 categories in order, each with its ImageNet classes."""
     number = {synset: each for each, synset in enumerate(imagenet_synsets())}
     with IMAGENET_CATEGORIES.open(encoding="utf-8", newline="") as file:
@@ -57,7 +57,7 @@ class CueConflict(Source):
         if split != SPLIT:
             raise no_such_split("cue_conflict", split, [SPLIT])
         self._files = _read_stimuli(file)
-        categories = read_categories()
+        categories = read_cue_conflict_categories()
         self.classes, self.outputs = [*categories], [*categories.values()]
         number = {name: each for each, name in enumerate(self.classes)}
         cues = (_NAME.fullmatch(name) for name in self._files)

@@ -47,7 +47,7 @@ def glance(folder: Path, most: int) -> Glance:
 
 
 def _class_folders(folder: Path) -> tuple[list[Path], list[str]]:
-    """Return the visible sub-folders with images, and the names of those without."""
+    """Return the visible sub-folders with images, and the names of sub-folders without images."""
     if not folder.is_dir():
         raise VitscopeError(f"{folder} is not a folder: correct the path of the data set.")
     named = [each for each in sorted(folder.iterdir()) if not each.name.startswith(".")]

@@ -45,13 +45,13 @@ class Npz(Source):
                         f"{file} has no array 'images'; it has {', '.join(names[:20]) or 'none'}."
                         f"{nearest('images', names)}"
                     )
-                images = _checked_member(archive, IMAGES)
+                images = _checked_npz_member(archive, IMAGES)
                 with archive.open(images) as stored:
-                    self._shape = _read_image_shape(stored)
+                    self._shape = _read_npz_image_shape(stored)
                 if prod(self._shape) > images.file_size:
                     raise ValueError(f"{images.file_size} bytes for images {self._shape}")
-                labels = _checked_member(archive, LABELS) if "labels" in names else None
-                self._labels = _read_labels(archive, labels, self._shape[0])
+                labels = _checked_npz_member(archive, LABELS) if "labels" in names else None
+                self._labels = _read_npz_labels(archive, labels, self._shape[0])
         except VitscopeError:
             raise
         except Exception as error:  # Damaged bytes may raise any exception.
@@ -67,7 +67,7 @@ class Npz(Source):
         shape = self._shape[1:] if self._shape[3:] == (3,) else self._shape[1:3]
         try:
             with zipfile.ZipFile(self._path) as archive, archive.open(IMAGES) as file:
-                _read_image_shape(file)
+                _read_npz_image_shape(file)
                 for index in indices:
                     # A compressed member must be read from its start, so read skipped images too.
                     for _ in range(position, index):
@@ -85,7 +85,7 @@ class Npz(Source):
         )
 
 
-def _checked_member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+def _checked_npz_member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
     """Return the entry of a member; refuse a stated size that its bytes cannot expand to."""
     member = archive.getinfo(name)
     expansion = METHODS.get(member.compress_type, 0)
@@ -94,7 +94,7 @@ def _checked_member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
     return member
 
 
-def _read_image_shape(file: IO[bytes]) -> Shape:
+def _read_npz_image_shape(file: IO[bytes]) -> Shape:
     shape, by_column, dtype = read_npy_header(file)
     is_images = len(shape) in {3, 4} and shape[3:] in {(), (1,), (3,)} and min(shape[1:]) > 0
     if dtype != np.uint8 or by_column or not is_images or not 0 <= shape[0] <= MOST_IMAGES:
@@ -104,7 +104,7 @@ def _read_image_shape(file: IO[bytes]) -> Shape:
     return shape
 
 
-def _read_labels(archive: zipfile.ZipFile, member: zipfile.ZipInfo | None, count: int) -> Array:
+def _read_npz_labels(archive: zipfile.ZipFile, member: zipfile.ZipInfo | None, count: int) -> Array:
     """Read the label of each image; without a member of labels, all are unknown."""
     if member is None:
         return np.full(count, UNKNOWN_LABEL)

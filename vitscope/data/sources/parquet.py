@@ -15,7 +15,7 @@ from vitscope.data.source import Sample, Source
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.images import decode_image
-from vitscope.files.untrusted import bounded_steps
+from vitscope.files.untrusted import steps_in_bounded_memory
 from vitscope.files.whole import sha256_of
 
 SOURCE: dict[str, Any] = {
@@ -105,7 +105,7 @@ class Parquet(Source):
             count = file.metadata.row_group(group).num_rows
             inside = rows[(rows >= first) & (rows < first + count)]
             if len(inside):
-                for entries in bounded_steps(
+                for entries in steps_in_bounded_memory(
                     path, self._read_entries(path, file, group, inside, first)
                 ):
                     yield from (self._decode_sample(entry, path) for entry in entries)

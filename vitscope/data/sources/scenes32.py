@@ -35,7 +35,7 @@ COLORS = np.array([[1, 0.25, 0.12], [1, -0.02, -0.2], [1, -0.25, 0.12]])
 SLOPE = np.linspace(-0.5, 0.5, SIZE)
 
 
-def _draw_classes() -> tuple[Array, Array, Array]:
+def _draw_scene_classes() -> tuple[Array, Array, Array]:
     """Draw the spectrum, colour matrix and tone of each class, the same for every seed."""
     draw = np.random.default_rng(1)
 
@@ -51,7 +51,7 @@ def _draw_classes() -> tuple[Array, Array, Array]:
     return FREQUENCY**-steepness * directed * band, colors, draw.normal(0, 0.015, (COUNT, 3))
 
 
-AMPLITUDES, MIXES, TONES = _draw_classes()
+AMPLITUDES, MIXES, TONES = _draw_scene_classes()
 
 
 def draw_scene(split: str, index: int, seed: int) -> tuple[npt.NDArray[np.uint8], int]:

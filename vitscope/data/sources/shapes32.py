@@ -76,12 +76,12 @@ def _soft_cover(field: Array) -> Array:
     return np.clip(0.5 + field, 0, 1)
 
 
-def _cross_field(x: Array, y: Array) -> Array:
+def _cross_shape(x: Array, y: Array) -> Array:
     long, short = np.maximum(np.abs(x), np.abs(y)), np.minimum(np.abs(x), np.abs(y))
     return np.minimum(0.98 - long, 0.31 - short)
 
 
-def _star_field(x: Array, y: Array) -> Array:
+def _star_shape(x: Array, y: Array) -> Array:
     # Fold the five points onto one half of a point, whose edge is a straight line.
     fifth = 2 * np.pi / 5
     angle = np.abs((np.arctan2(x, -y) + fifth / 2) % fifth - fifth / 2)
@@ -89,8 +89,8 @@ def _star_field(x: Array, y: Array) -> Array:
     return 0.59 * (1.1 - radius * np.cos(angle)) - 0.81 * radius * np.sin(angle)
 
 
-def _heart_field(x: Array, y: Array) -> Array:
-    # Fold onto the right half: a lobe, and as its tip part of a square that stands on a corner.
+def _heart_shape(x: Array, y: Array) -> Array:
+    # Fold onto the right half: a lobe, and a tip that is part of a square standing on a corner.
     x = np.abs(x)
     lobe = 0.53 - np.hypot(x - 0.5, y + 0.42)
     tip = np.minimum(0.588 - 0.707 * x - 0.707 * y, 0.707 * (y - x) + 0.65)
@@ -101,7 +101,7 @@ def _sine_wave(phase: Array) -> Array:
     return np.sin(2 * np.pi * phase)
 
 
-def _brick_field(x: Array, y: Array) -> Array:
+def _brick_texture(x: Array, y: Array) -> Array:
     course = np.floor(y)
     to_bed = 0.5 - np.abs(y - course - 0.5)
     to_joint = 1 - 2 * np.abs((x / 2 + course / 2) % 1 - 0.5)
@@ -110,17 +110,17 @@ def _brick_field(x: Array, y: Array) -> Array:
 
 
 Field = Callable[..., Array]
-# Fields that are positive inside a shape and fall by about 1 per unit of length; its radius is
-# about 1.
+# Fields that are positive inside a shape with a radius of about 1, and fall by about 1 per unit of
+# length.
 SHAPES: dict[str, Field] = {
     "disk": lambda x, y: 0.88 - np.hypot(x, y),
     "ring": lambda x, y: 0.3 - np.abs(np.hypot(x, y) - 0.7),
     "crescent": lambda x, y: np.minimum(1.0 - np.hypot(x, y), np.hypot(x - 0.6, y) - 0.72),
     "triangle": lambda x, y: 0.55 - np.maximum(0.866 * np.abs(x) - 0.5 * y, y),
     "square": lambda x, y: 0.78 - np.maximum(np.abs(x), np.abs(y)),
-    "cross": _cross_field,
-    "star": _star_field,
-    "heart": _heart_field,
+    "cross": _cross_shape,
+    "star": _star_shape,
+    "heart": _heart_shape,
     "hourglass": lambda x, y: np.minimum(
         0.88 - np.abs(y), 0.76 * (0.1 + 0.85 * np.abs(y) - np.abs(x))
     ),
@@ -135,7 +135,7 @@ TEXTURES: dict[str, Field] = {
     "meshed": lambda x, y, noise: 2 * np.maximum(_sine_wave(x / 1.4), _sine_wave(y / 1.4)) - 1.3,
     "rippled": lambda x, y, noise: _sine_wave(np.hypot(x, y)),
     "zigzag": lambda x, y, noise: _sine_wave(y / 1.2 + np.abs((x / 2.4) % 1 - 0.5) * 1.6),
-    "bricked": lambda x, y, noise: _brick_field(x, y),
+    "bricked": lambda x, y, noise: _brick_texture(x, y),
     "blotched": lambda x, y, noise: 1.5 * noise[:, 0],
     "grainy": lambda x, y, noise: 0.5 * noise[:, 1],
     "shaded": lambda x, y, noise: 0.16 * x,
@@ -143,7 +143,7 @@ TEXTURES: dict[str, Field] = {
 CLASSES = tuple(f"{texture} {shape}" for texture, shape in zip(TEXTURES, SHAPES, strict=True))
 
 
-def _choose_cues(draws: _Draws, split: str) -> tuple[Integers, Integers, Integers]:
+def _choose_shape_and_texture(draws: _Draws, split: str) -> tuple[Integers, Integers, Integers]:
     """Choose label, shape and texture; in `conflict`, the label is always the shape's class."""
     label = draws.below(len(CLASSES))
     other = (label + 1 + draws.below(len(CLASSES) - 1)) % len(CLASSES)
@@ -207,7 +207,7 @@ def _dead_leaves(leaves: Array) -> Array:
     return canvas
 
 
-def _draw_background(draws: _Draws) -> Array:
+def _draw_background_of_shapes(draws: _Draws) -> Array:
     leafy = draws.below(2) == 1
     steepness = draws.between(0.9, 1.7)
     scene = np.empty((len(leafy), 3, SIZE, SIZE), np.float32)
@@ -247,10 +247,10 @@ def _draw_texture(draws: _Draws, texture: Integers, x: Array, y: Array) -> Array
     return filled
 
 
-def draw(split: str, indices: Integers, seed: int, places: Array | None = None) -> Images:
+def draw_shapes(split: str, indices: Integers, seed: int, places: Array | None = None) -> Images:
     """Draw images; `places`, (n, 2), from -1 to 1, sets how far right and down shapes lie."""
     draws = _Draws(split, indices, seed)
-    label, shape, texture = _choose_cues(draws, split)
+    label, shape, texture = _choose_shape_and_texture(draws, split)
     radius = draws.between(8.5, 14)
     # A shape may extend beyond the image by a quarter of its radius.
     reach = SIZE / 2 - 0.75 * radius
@@ -261,7 +261,7 @@ def draw(split: str, indices: Integers, seed: int, places: Array | None = None) 
     y = ROWS - SIZE / 2 - down * reach
     cover, shadow = _shape_and_shadow(draws, shape, x, y, radius)
     fill = _draw_texture(draws, texture, x, y)
-    image = _draw_background(draws) * (1 - draws.between(0.1, 0.5)[:, None] * shadow)
+    image = _draw_background_of_shapes(draws) * (1 - draws.between(0.1, 0.5)[:, None] * shadow)
     image += cover * (fill - image)
     # Let the light fall off towards one side.
     angle = draws.between(0, 2 * np.pi)
@@ -278,7 +278,7 @@ class Shapes32(Generated):
 
     def samples(self, indices: Integers) -> Iterator[Sample]:
         for start in range(0, len(indices), CHUNK):
-            drawn = draw(self._split, indices[start : start + CHUNK], self._seed)
+            drawn = draw_shapes(self._split, indices[start : start + CHUNK], self._seed)
             cues = zip(drawn.labels, drawn.shapes, drawn.textures, strict=True)
             for pixels, (label, shape, texture) in zip(drawn.pixels, cues, strict=True):
                 extra = (int(shape), int(texture))

@@ -10,12 +10,18 @@ from vitscope.claims.claim import (
     ScoredCurve,
     attending,
     attention_against_convolution,
-    claims_of,
     every_model,
+    make_claims,
 )
 from vitscope.claims.points import AllPublished, Points, Published, subsamples
-from vitscope.claims.statistics import Found, Statistic, difference, rank_correlation, share
-from vitscope.drawing.axes import share_zero
+from vitscope.claims.statistics import (
+    Found,
+    Statistic,
+    difference,
+    rank_correlation,
+    share_statistic,
+)
+from vitscope.drawing.axes import align_zeros_of_axes
 from vitscope.drawing.charts import Chart, Curve, Level, Rows
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import INTERVAL
@@ -69,7 +75,7 @@ def plot_lesion(
             panel.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": look.color}, look.color)
         drawn |= {panel.axes, back}
     # Align the zeros of all axes, so that panels with published points keep the shared scale.
-    share_zero(drawn, lambda above: above + _ROOM)
+    align_zeros_of_axes(drawn, lambda above: above + _ROOM)
     return panels.finish("Normalized depth", _LABEL, "shared")
 
 
@@ -98,7 +104,9 @@ def _lesion_costs_more_at(end: str, kind: str, blocks: str) -> Statistic:
         f"of them costs more accuracy than removing the {ends[1]}."
     )
     measure = f"share of stages with two or more {blocks}"
-    return share(measure, rule, lambda points: sign * _last_lesion_minus_first(points, kind))
+    return share_statistic(
+        measure, rule, lambda points: sign * _last_lesion_minus_first(points, kind)
+    )
 
 
 def _units_in_lesion_claims(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
@@ -117,7 +125,7 @@ def _published_units(points: pd.DataFrame) -> pd.DataFrame:
 
 CLAIMS_LESION = Evidence(
     "lesion",
-    claims_of(
+    make_claims(
         "Fig. 10b",
         every_model,
         _WHY,

@@ -9,7 +9,11 @@ from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, excess_of_alike_pairs, value_of
 from vitscope.drawing.figure import Members, rows_of
-from vitscope.drawing.similarity import SimilarityMap, draw_maps, panels_of_maps
+from vitscope.drawing.similarity import (
+    SimilarityMap,
+    draw_similarity_maps,
+    panels_of_similarity_maps,
+)
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
@@ -26,7 +30,7 @@ def _cka_matrix_to_draw(table: str, pairs: pd.DataFrame, height: int, width: int
 
 def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
     """Draw one map per model: the CKA of all pairs of cut points, and the blocks between them."""
-    panels = panels_of_maps(len(members))
+    panels = panels_of_similarity_maps(len(members))
     maps = []
     for panel, member in zip(panels.of_models(members, blocks), members, strict=True):
         pairs = table[table["model"] == member.model].sort_values(["index", "other_index"])
@@ -34,7 +38,7 @@ def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Fig
         of = f"model '{member.model}', which has {count} cut points"
         values = _cka_matrix_to_draw("cka", pairs, count, count, of)
         maps.append(SimilarityMap(values, panel.rows))
-    draw_maps(panels, maps, "CKA")
+    draw_similarity_maps(panels, maps, "CKA")
     panels.label("Normalized depth", "Normalized depth")
     return panels.figure
 
@@ -48,7 +52,7 @@ def plot_cka_between(table: pd.DataFrame, blocks: pd.DataFrame, members: Members
     """Draw one map per pair in the table, in its order: the first model across, the second up."""
     label = {member.model: member.label for member in members}
     pairs = list(table[["model", "other_model"]].drop_duplicates().itertuples(False, None))
-    panels = panels_of_maps(len(pairs), between=True)
+    panels = panels_of_similarity_maps(len(pairs), between=True)
     maps = []
     for axes, (first, second) in zip(panels.axes, pairs, strict=True):
         across, up = (rows_of(blocks, model, ["index"]) for model in (first, second))
@@ -59,7 +63,7 @@ def plot_cka_between(table: pd.DataFrame, blocks: pd.DataFrame, members: Members
         maps.append(SimilarityMap(values, up, across))
         axes.set_xlabel(_depth_label(label[first]))
         axes.set_ylabel(_depth_label(label[second]))
-    draw_maps(panels, maps, "CKA")
+    draw_similarity_maps(panels, maps, "CKA")
     return panels.figure
 
 

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from vitscope.claims.claim import Evidence, Row, attending, claims_of, every_model
+from vitscope.claims.claim import Evidence, Row, attending, every_model, make_claims
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, difference, one_value
@@ -111,8 +111,8 @@ def _faithfulness_claims(changed: str, cam: Row, rollout: Row) -> Evidence:
             measure=of_methods["method"], value=of_methods["area"], **resampled
         )
 
-    of_cam = claims_of("Selvaraju et al. 2017", every_model, _OCCLUDED, cam)
-    of_rollout = claims_of("Chefer et al. 2021", attending, _REMOVED, rollout)
+    of_cam = make_claims("Selvaraju et al. 2017", every_model, _OCCLUDED, cam)
+    of_rollout = make_claims("Chefer et al. 2021", attending, _REMOVED, rollout)
     return Evidence("faithfulness", of_cam + of_rollout, areas_of_methods)
 
 

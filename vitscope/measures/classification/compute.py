@@ -4,8 +4,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.chance import share_interval
-from vitscope.claims.intervals import KEPT, RESAMPLED, TAILS
+from vitscope.claims.intervals import KEPT, RESAMPLED, TAILS, share_interval
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array

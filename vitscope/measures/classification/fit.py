@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vitscope.claims.chance import share_interval
+from vitscope.claims.intervals import share_interval
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnModel
 from vitscope.measures.per_image import spread

@@ -18,9 +18,9 @@ from vitscope.claims.claim import (
     Subject,
     attention_against_convolution,
     attention_against_fixed_weights,
-    claims_of,
     convolutional,
     local_against_global,
+    make_claims,
     value_in_row,
 )
 from vitscope.claims.intervals import RESAMPLED
@@ -28,7 +28,13 @@ from vitscope.claims.points import AllPublished, Points
 from vitscope.claims.statistics import Found, Statistic, larger, one_value, smaller, value_of
 from vitscope.drawing.axes import axes_of_published, draw_points_with_intervals
 from vitscope.drawing.figure import Member, Members, rows_of
-from vitscope.drawing.legends import INTERVAL, Legend, another_model, percent, published_label
+from vitscope.drawing.legends import (
+    INTERVAL,
+    Legend,
+    another_model,
+    percent,
+    published_legend_label,
+)
 from vitscope.drawing.looks import (
     BAR_ALPHA,
     CUE_COLORS,
@@ -79,7 +85,7 @@ def explain_fit_marks(legend: Legend, published: AllPublished, axis: str) -> Non
     legend.add_marker("measured", look.line)
     legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
     if published:
-        label = published_label(published.values(), others="other models", axis=axis)
+        label = published_legend_label(published.values(), others="other models", axis=axis)
         legend.add_marker(label, look.hollow)
 
 
@@ -351,7 +357,7 @@ def _published_fit(points: pd.DataFrame) -> pd.DataFrame:
 
 CLAIMS_FIT = Evidence(
     "fit",
-    claims_of(
+    make_claims(
         "Fig. 5",
         _no_convs_against_convolution,
         _OF_BIAS,
@@ -366,7 +372,7 @@ CLAIMS_FIT = Evidence(
             larger(*_ERROR),
         ),
     )
-    + claims_of(
+    + make_claims(
         "abstract",
         attention_against_fixed_weights,
         SPECIFIC,
@@ -382,7 +388,7 @@ CLAIMS_FIT = Evidence(
 
 CLAIMS_FIT_BY_WINDOW = Evidence(
     "fit",
-    claims_of(
+    make_claims(
         "Fig. 7",
         local_against_global,
         _OF_WINDOWS,

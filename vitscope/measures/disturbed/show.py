@@ -14,15 +14,15 @@ from vitscope.claims.claim import (
     Evidence,
     ScoredCurve,
     attention_against_convolution,
-    claims_of,
+    make_claims,
     value_in_row,
 )
 from vitscope.claims.points import AllPublished, Points
-from vitscope.claims.statistics import Statistic, larger, paired, share
-from vitscope.drawing.axes import axes_of_published, share_zero
+from vitscope.claims.statistics import Statistic, larger, paired, share_statistic
+from vitscope.drawing.axes import align_zeros_of_axes, axes_of_published
 from vitscope.drawing.charts import Across, Curve
 from vitscope.drawing.figure import Members
-from vitscope.drawing.legends import published_label
+from vitscope.drawing.legends import published_legend_label
 from vitscope.drawing.looks import DOTTED, GRAY, REFERENCE, THREAD, ZERO, Look, looks_of, text_scale
 from vitscope.drawing.panels import Panels, make_panels, page_width
 from vitscope.files.arrays import Array
@@ -135,9 +135,9 @@ def plot_frequency_noise(table: pd.DataFrame, members: Members, published: AllPu
         if theirs := published.get(member.model):
             style = look.hollow | DOTTED
             back.plot(theirs.points["frequency"], theirs.points["change"], **style, zorder=2.5)
-            label = published_label(published.values(), others="other models")
+            label = published_legend_label(published.values(), others="other models")
             panels.legend.add_line(label, style, look)
-    share_zero({axes, back}, lambda above: max(0.04, 1.06 * above))
+    align_zeros_of_axes({axes, back}, lambda above: max(0.04, 1.06 * above))
     _draw_noise_frequencies(axes, panel.rows, panels.figure.get_figwidth())
     return panels.finish("Frequency of the noise", _LABEL)
 
@@ -169,12 +169,14 @@ def _loss_at_noise_frequencies(sign: int) -> Statistic:
         f"model falls by {less} than the accuracy of the convolutional model."
     )
     measure = f"share of frequencies {beyond} {_MIDDLE} pi"
-    return share(measure, rule, lambda ours, theirs: _smaller_loss_from_noise(ours, theirs, sign))
+    return share_statistic(
+        measure, rule, lambda ours, theirs: _smaller_loss_from_noise(ours, theirs, sign)
+    )
 
 
 CLAIMS_FREQUENCY_NOISE = Evidence(
     "frequency_noise",
-    claims_of(
+    make_claims(
         "Fig. 2b",
         attention_against_convolution,
         _WHY,
@@ -248,7 +250,7 @@ def _evidence_on_disturbed_patches(
     )
     statement = f"MSAs withstand {what} better than Convs do"
     claim = (f"msa_withstands_{kind}", statement, larger("mean_kept", "accuracy kept"))
-    claims = claims_of("Naseer et al. 2021", attention_against_convolution, why, claim)
+    claims = make_claims("Naseer et al. 2021", attention_against_convolution, why, claim)
     return Evidence("occlusion", claims, value_in_row("mean_kept", "change", change), **more)
 
 

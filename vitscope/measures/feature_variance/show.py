@@ -18,9 +18,9 @@ from vitscope.claims.claim import (
     ScoredCurve,
     attention_against_fixed_weights,
     averaging,
-    claims_of,
     every_model,
     in_order,
+    make_claims,
 )
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import HALF, Found, falls, falls_more, lower_at_cut_points, rises
@@ -36,7 +36,7 @@ _VALUE = "variance", "feature map variance"
 
 CLAIMS_FEATURE_VARIANCE = Evidence(
     "feature_variance",
-    claims_of(
+    make_claims(
         "Fig. 9",
         every_model,
         "The paper's Fig. 9 and D.1.",
@@ -53,7 +53,7 @@ CLAIMS_FEATURE_VARIANCE = Evidence(
             falls(None, *_VALUE),
         ),
     )
-    + claims_of(
+    + make_claims(
         "after Fig. 9",
         attention_against_fixed_weights,
         SPECIFIC,
@@ -63,7 +63,7 @@ CLAIMS_FEATURE_VARIANCE = Evidence(
             falls_more("msa", *_VALUE, log=True),
         ),
     )
-    + claims_of(
+    + make_claims(
         "Park and Kim 2022",
         averaging,
         AVERAGED.format("reduce the variance of feature maps"),
@@ -85,7 +85,7 @@ _WHY = (
 _OF_IMAGES = "share", "share within images"
 CLAIMS_SPATIAL_SHARE = CLAIMS_VARIANCE_AND_SHARE = Evidence(
     "spatial_share",
-    claims_of(
+    make_claims(
         "after Fig. 9",
         every_model,
         _WHY,

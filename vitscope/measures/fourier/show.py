@@ -6,7 +6,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 
-from vitscope.claims.chance import known_share_interval
 from vitscope.claims.claim import (
     AVERAGED,
     OTHER_MIXING,
@@ -16,13 +15,20 @@ from vitscope.claims.claim import (
     ScoredCurve,
     attention_against_fixed_weights,
     averaging,
-    claims_of,
     convolutional,
     every_model,
+    make_claims,
     with_subsampling,
 )
+from vitscope.claims.intervals import known_share_interval
 from vitscope.claims.points import AllPublished, Points
-from vitscope.claims.statistics import falls, falls_more, lower_at_cut_points, rises, share
+from vitscope.claims.statistics import (
+    falls,
+    falls_more,
+    lower_at_cut_points,
+    rises,
+    share_statistic,
+)
 from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
 from vitscope.drawing.charts import Across, Chart, Curve, Rows, Theirs
 from vitscope.drawing.figure import Members, rows_of
@@ -213,7 +219,7 @@ CLAIMS_FOURIER_CURVES = Evidence(
             "The high-frequency component of a convolutional model rises with depth",
             "Fig. 2a",
             convolutional,
-            share(
+            share_statistic(
                 "share of pairs of cut points",
                 "All pairs of cut points count: one is in favour if the deeper cut point has the "
                 "larger high-frequency component.",
@@ -228,7 +234,7 @@ CLAIMS_FOURIER_CURVES = Evidence(
 CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
     "fourier",
     (
-        *claims_of(
+        *make_claims(
             "Fig. 8",
             every_model,
             _WHY,
@@ -269,7 +275,7 @@ CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
             "Convs at the ends of stages reduce the high-frequency component",
             "the authors, of ConvNeXt",
             convolutional,
-            share(
+            share_statistic(
                 "share of ends of stages",
                 "The last blocks of stages count (those before one that subsamples, and the last "
                 "of all) if they do not subsample: one is in favour if the high-frequency "

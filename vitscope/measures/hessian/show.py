@@ -19,7 +19,14 @@ from matplotlib.ticker import (
 from vitscope.claims.points import AllPublished, Published
 from vitscope.drawing.axes import draw_points_with_intervals
 from vitscope.drawing.figure import Member, Members, rows_of
-from vitscope.drawing.legends import INTERVAL, Legend, minus, moment, percent, published_label
+from vitscope.drawing.legends import (
+    INTERVAL,
+    Legend,
+    minus,
+    moment,
+    percent,
+    published_legend_label,
+)
 from vitscope.drawing.looks import (
     DASHED,
     DOTTED,
@@ -199,7 +206,7 @@ def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished)
     if published:
         legend = Legend()
         legend.add_line("measured", {"color": GRAY})
-        named = published_label(published.values(), axis="same scale")
+        named = published_legend_label(published.values(), axis="same scale")
         legend.add_line(named, {"color": GRAY, **DOTTED})
         legend.draw(parts[-1])
     return figure

@@ -135,7 +135,7 @@ class Settings:
     )
 
 
-def choose_rows(case: Case) -> Given:
+def choose_rows_of_split(case: Case) -> Given:
     """Return the settings, the rows of the grid, and the weight decay: 0 to leave out L2."""
     decay = case.study.weight_decay(case.model) if case.settings.l2 else 0
     rows = [case.steps.start, case.steps.stop]
@@ -162,7 +162,7 @@ LANDSCAPE = Measure(
         "landscape_slices": FigureKind(),
     },
     settings=Settings,
-    arguments=choose_rows,
+    arguments=choose_rows_of_split,
     takes=count_passes_of_landscape,
     shares=("points", "rows_per_job"),
 )

@@ -7,7 +7,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitscope.claims.chance import known_share_interval
 from vitscope.claims.claim import (
     AVERAGED,
     Claim,
@@ -17,12 +16,13 @@ from vitscope.claims.claim import (
     hybrid_against_convolution,
     value_in_row,
 )
+from vitscope.claims.intervals import known_share_interval
 from vitscope.claims.points import AllPublished
 from vitscope.claims.statistics import smaller
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
 from vitscope.drawing.axes import begin_at_zero, tick_locator
 from vitscope.drawing.figure import Members, rows_of
-from vitscope.drawing.legends import INTERVAL, another_model, published_label
+from vitscope.drawing.legends import INTERVAL, another_model, published_legend_label
 from vitscope.drawing.looks import BAR_ALPHA, EVERY_SECOND, GRAY, INTERVAL_WIDTH, Look, looks_of
 from vitscope.drawing.panels import Panels, columns_of, make_panels, page_width
 
@@ -167,7 +167,7 @@ def plot_robustness_by_accuracy(
         for axes, title in zip(panels.axes, ("measured", "published"), strict=True):
             axes.set_title(title)
     if published:
-        label = published_label(published.values(), others="other models", axis="right")
+        label = published_legend_label(published.values(), others="other models", axis="right")
         panels.legend.add_marker(label, Look(GRAY, "o").hollow)
     for axes in panels.axes:
         axes.xaxis.set_major_locator(tick_locator())

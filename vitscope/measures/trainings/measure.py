@@ -21,7 +21,7 @@ in a trajectory through snapshots, it is true at the snapshot with the name `war
 from vitscope.errors import VitscopeError, listed
 from vitscope.files.tables import Table
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, Multiples
-from vitscope.settings.snapshots import epoch_of
+from vitscope.settings.snapshots import epoch_of_snapshot
 from vitscope.training.history import HISTORY
 
 RECORDED = ("loss", "training_accuracy", "learning_rate", "test_loss", "test_accuracy")
@@ -41,7 +41,7 @@ def find_learning_curve_snapshots(case: Case) -> Given:
     """Return after which epoch each snapshot was taken; leave out snapshots of unknown epochs."""
     study, model = case.study, case.model
     warmup = study.recipe(model).warmup_epochs if study.training is not None else None
-    named = {name: epoch_of(name, warmup) for name in study.models[model].snapshots}
+    named = {name: epoch_of_snapshot(name, warmup) for name in study.models[model].snapshots}
     return {"snapshots": {name: epoch for name, epoch in named.items() if epoch is not None}}
 
 

@@ -22,7 +22,7 @@ from vitscope.networks.building.family import (
 )
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.search import search_for_cut_points
-from vitscope.settings.section import check, find_faults
+from vitscope.settings.section import check_section, find_faults_of_section
 
 # Those of the paper, each of which takes keys that are known, and those of any network.
 CLOSED = {"alexnet", "alternet", "convnext", "hf", "mixer", "pit"}
@@ -44,8 +44,10 @@ def test_the_registry_needs_no_torch() -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_arch_schemas_are_what_the_module_holds(name: str) -> None:
     schema = arch_schema(name)
-    assert [*find_faults(schema, {})]
-    closed = [*find_faults(schema, {"name": "x", "make": "x", "file": "x", "unknown": 1})]
+    assert [*find_faults_of_section(schema, {})]
+    closed = [
+        *find_faults_of_section(schema, {"name": "x", "make": "x", "file": "x", "unknown": 1})
+    ]
     assert bool(closed) == (name in CLOSED)
     module = importlib.import_module(module_of(name))
     assert schema["properties"].keys() == module.ARCH["properties"].keys()
@@ -163,7 +165,9 @@ def test_an_arch_that_cannot_be(
 )
 def test_an_arch_that_no_study_may_have(family: str, arch: dict[str, Any], sentence: str) -> None:
     dimensions = ARCHS["vit"] if family == "vit" and "name" not in arch else {}
-    said = refusal(check, "own.yaml", dimensions | arch, arch_schema(family), within=("arch",))
+    said = refusal(
+        check_section, "own.yaml", dimensions | arch, arch_schema(family), within=("arch",)
+    )
     assert said.startswith("own.yaml: arch")
     assert said.endswith(sentence)
 
@@ -237,7 +241,7 @@ def test_the_examples_of_any_network_are_built(tmp_path: Path, name: str) -> Non
     )
     entry = models()[name]
     family = entry["family"]
-    check("own.yaml", entry["arch"], arch_schema(family))
+    check_section("own.yaml", entry["arch"], arch_schema(family))
     arch = prepare_family_arch(family, entry["arch"], tmp_path, "own.yaml")
     model = find_family(family).build(arch, 10, 32).eval()
     assert model(torch.zeros(1, 3, 32, 32)).shape == (1, 10)
@@ -254,7 +258,7 @@ def test_the_example_is_a_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     entry = models()["convformer"]
     assert "convformer" in family_names()
-    check("own.yaml", entry["arch"], arch_schema("convformer"))
+    check_section("own.yaml", entry["arch"], arch_schema("convformer"))
     family = find_family(entry["family"])
     torch.manual_seed(0)
     model = family.build(entry["arch"], num_classes=10, image_size=64).eval()
