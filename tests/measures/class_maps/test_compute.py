@@ -18,8 +18,7 @@ from vitscope.measures.attention.compute import Rollout
 from vitscope.measures.class_maps.compute import Explainer, Map, measure_class_maps
 from vitscope.measures.class_maps.measure import CLASS_MAPS_TABLE
 from vitscope.networks.building.networks import plain_attention
-from vitscope.networks.finding.cut_points import CutPoint
-from vitscope.networks.finding.layout import Layout
+from vitscope.networks.finding.cut_points import CutPoint, Layout
 
 
 def image(seed: int = 0) -> Tensor:

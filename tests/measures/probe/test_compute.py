@@ -18,7 +18,7 @@ from vitscope.measures.probe.compute import (
     pixels_of_probed_cells,
 )
 from vitscope.measures.probe.measure import PROBE_PART
-from vitscope.networks.finding.layout import Layout
+from vitscope.networks.finding.cut_points import Layout
 
 IMAGES, TOKENS = 6, 2
 

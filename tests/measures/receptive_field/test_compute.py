@@ -21,8 +21,7 @@ from vitscope.measures.receptive_field.compute import (
 )
 from vitscope.measures.receptive_field.measure import SHARES
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_points import CutPoint, OperationId
-from vitscope.networks.finding.layout import Layout
+from vitscope.networks.finding.cut_points import CutPoint, Layout, OperationId
 
 NCHW = Layout("nchw")
 

@@ -4,8 +4,7 @@ from torch import Tensor, nn
 
 from tests.helpers.networks import hooks_of, read
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_points import CutPoint
-from vitscope.networks.finding.layout import Layout
+from vitscope.networks.finding.cut_points import CutPoint, Layout
 from vitscope.networks.finding.search import search_for_cut_points
 
 

@@ -9,8 +9,7 @@ from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import JoinReader, capturing
-from vitscope.networks.finding.cut_points import CutPoint
-from vitscope.networks.finding.layout import Layout
+from vitscope.networks.finding.cut_points import CutPoint, Layout
 
 # Torchvision is imported with timm, beside any torch.
 timm = import_timm()

@@ -63,7 +63,7 @@ import torch
 from tests.helpers.networks import mini
 from tests.networks.running.test_latents import shapes_of
 from vitscope.files.tensors import TensorFile
-from vitscope.measures.feature_variance.compute import measure
+from vitscope.measures.feature_variance.compute import measure_feature_variance
 from vitscope.measures.given import OnLatents
 from vitscope.networks.running.latents import write_latents
 
@@ -73,7 +73,7 @@ model, cut_points = mini("vit")
 shapes = shapes_of("vit")
 batches = (torch.zeros(16, 3, 32, 32) for _ in range(count // 16))
 write_latents(model, cut_points, shapes, batches, count, path)
-measure(OnLatents(TensorFile(path), 0))
+measure_feature_variance(OnLatents(TensorFile(path), 0))
 # Not ru_maxrss: that one starts from the memory of the process that started this one.
 print(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 """

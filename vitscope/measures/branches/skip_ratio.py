@@ -13,8 +13,7 @@ from vitscope.measures.per_image import spread_of
 from vitscope.measures.shown import rows_shown
 from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.finding.capture import PROVED, JoinReader, refuse_unproven_capture
-from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint
-from vitscope.networks.finding.layout import Layout
+from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint, Layout
 
 # Maps a cut point and a kind of token to the logarithm of the ratio for each image, (N,).
 Logs = dict[tuple[int, str], Array]

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.arrays import Array
 from vitscope.networks.finding.branches import attends
+from vitscope.networks.finding.cut_points import Layout
 from vitscope.networks.finding.dataflow import (
     Constant,
     Dataflow,
@@ -19,7 +20,6 @@ from vitscope.networks.finding.dataflow import (
     name_of_constant,
     record_with_values,
 )
-from vitscope.networks.finding.layout import Layout
 from vitscope.networks.finding.operations import ADDITIONS, CONVOLUTIONS, PRODUCTS
 from vitscope.networks.finding.positions import Positions, Tracer
 from vitscope.networks.finding.recorded_pass import RecordedPass

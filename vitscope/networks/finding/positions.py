@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
 from vitscope.networks.finding import operations as ops
+from vitscope.networks.finding.cut_points import Layout
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
-from vitscope.networks.finding.layout import Layout
 
 ROUNDING = 1e-6
 # Compare coordinates after rounding to this many digits, since means of coordinates are inexact.

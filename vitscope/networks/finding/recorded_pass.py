@@ -9,9 +9,8 @@ from torch import nn
 
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import Way, Ways, combines_without_sum, kind_of_branch
-from vitscope.networks.finding.cut_points import Kind
+from vitscope.networks.finding.cut_points import Kind, Layout
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
-from vitscope.networks.finding.layout import Layout
 from vitscope.networks.finding.positions import Tracer, layout_of_positions
 
 
