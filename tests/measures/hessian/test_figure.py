@@ -181,6 +181,7 @@ def rows_of_curvature(model: str, snapshot: str) -> pd.DataFrame:
         trace=values[0] - values[1],
         gauss_newton_trace=values[0],
         eigenvalue=np.where(values[1] > 2, -1, 1) * values[2],
+        converged=True,
     )
 
 
@@ -240,6 +241,18 @@ def test_rows_are_the_means_of_kinds_of_layers() -> None:
         np.testing.assert_allclose(np.mean(batches, axis=0), curve)
         for name, line in zip(("linear", "mean"), right.lines[10 * nth :][:10:5], strict=True):
             np.testing.assert_allclose(line.get_xydata(), np.c_[expected[name], at])
+
+
+def test_figures_of_curvature_say_what_has_not_converged() -> None:
+    failed = (CURVATURE_TABLE["batch"] == 2) & CURVATURE_TABLE["part"].isin(["a", "head"])
+    table = CURVATURE_TABLE.assign(converged=~(failed & (CURVATURE_TABLE["model"] == "vit")))
+    by_depth = of_curvature("curvature", table)
+    # The block of the head is not drawn; the head is drawn among the kinds of layers.
+    titles = [" ".join(axes.get_title().split()) for axes in by_depth.axes[:2]]
+    assert titles == [BOTH[0].label, f"{BOTH[1].label} (1 of 12 not converged)"]
+    (legend,) = of_curvature("curvature_by_layer", table).legends
+    said = [text.get_text() for text in legend.get_texts()]
+    assert said[:2] == [BOTH[0].label, f"{BOTH[1].label} (1 of 16 not converged)"]
 
 
 def test_an_axis_of_means_ends_at_zero_where_none_is_negative() -> None:

@@ -148,6 +148,12 @@ def _prepare_density_axes(axes: Axes, panel: str, reach: Range | None) -> None:
         axes.xaxis.set_major_formatter(LogFormatterMathtext())
 
 
+def _doubt_of_eigenvalues(rows: pd.DataFrame) -> str:
+    """Return how many eigenvalues have not converged, to follow a title; empty if all have."""
+    failed = int((~rows["converged"]).sum())
+    return f" ({failed} of {len(rows)} not converged)" if failed else ""
+
+
 def _draw_two_densities(
     pair: Sequence[Axes],
     member: Member,
@@ -156,9 +162,7 @@ def _draw_two_densities(
     ranges: Mapping[str, Range | None],
 ) -> None:
     values, color = rows["eigenvalue"].to_numpy(), look_of(member).color
-    failed = int((~rows["converged"]).sum())
-    doubt = f" ({failed} of {len(rows)} not converged)" if failed else ""
-    title = f"{member.label}: {percent((values < 0).mean())} negative{doubt}"
+    title = f"{member.label}: {percent((values < 0).mean())} negative{_doubt_of_eigenvalues(rows)}"
     pair[0].set_title(title, loc="left", fontsize="medium", pad=2)
     for axes, (panel, reach) in zip(pair, ranges.items(), strict=True):
         _prepare_density_axes(axes, panel, reach)
@@ -360,7 +364,8 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) 
             points = rows_of(blocks, member.model, ["index"])
             depth = points.set_index("index")["depth"].rolling(2, min_periods=1).mean()
             # Leave out the head, which comes after the last cut point and has no depth.
-            drawn = _curvature_means_over_batches(above.rows[above.rows["index"] < len(points)])
+            shown = above.rows[above.rows["index"] < len(points)]
+            drawn = _curvature_means_over_batches(shown)
             # Set scales before drawing: matplotlib computes margins from the scale at that time.
             above.axes.set_yscale("log")
             linear = drawn["gauss_newton"]["mean"]
@@ -373,8 +378,8 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) 
             below.legend.add_line(_LABELS["gauss_newton"], dashed)
             below.legend.add_marker(_LABELS["mean"], below.look.line, below.look)
             below.axes.axhline(0, **ZERO, zorder=0.5)
-            if len(snapshots) > 1:
-                above.axes.set_title(upper.in_lines(f"{member.label}, {moment(snapshot)}"))
+            title = f"{member.label}, {moment(snapshot)}" if len(snapshots) > 1 else member.label
+            above.axes.set_title(upper.in_lines(f"{title}{_doubt_of_eigenvalues(shown)}"))
         upper.label("", _LARGEST, "own")
         lower.label("", _MEAN, "own")
     return panels[-1].finish("Normalized depth", _MEAN)
@@ -416,7 +421,8 @@ def plot_curvature_by_layer(table: pd.DataFrame, members: Members) -> Figure:
             axes.axhspan(row - 0.48, row + 0.48, **EVERY_SECOND, zorder=0)
     offsets = np.linspace(-_APART / 2, _APART / 2, len(members)) if len(members) > 1 else [0.0]
     for member, look in zip(members, looks_of(members), strict=True):
-        panels.legend.add_marker(member.label, look.line, look)
+        doubt = _doubt_of_eigenvalues(rows[rows["model"] == member.model])
+        panels.legend.add_marker(f"{member.label}{doubt}", look.line, look)
     for member, look, offset in zip(members, looks_of(members), offsets, strict=True):
         for nth, snapshot in enumerate(snapshots):
             own = rows_of(rows, member.model, snapshot=snapshot)
