@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # The metadata key of the digest of the images.
 DATA = "data_sha256"
-# The prefix of the metadata keys of digests of weights, before the index of a step.
+# The metadata key of the digest of a step's weights begins with this, before the step's number.
 STEP = "step_"
 
 RESULT = Table(

@@ -1,4 +1,4 @@
-"""Chance in claims: p-values, false discovery rates, and verdicts on a single network."""
+"""Tell claims from chance: p-values, false discovery rates, and verdicts on a single network."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from vitscope.files.arrays import Array
 # Without an interval it is unknown how much of a value is chance: the verdict says so.
 OfNetwork = Literal[Says, "yes, without an interval", "no, without an interval"]
 
-# A mean over fewer batches gets no interval: values of batches are distributed too unevenly.
+# The fewest batches whose mean gets an interval: values of batches are distributed too unevenly.
 LEAST_BATCHES = 20
 LEAST_TRAININGS = 3
 

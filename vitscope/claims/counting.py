@@ -1,4 +1,4 @@
-"""Count claims on the rows of models, and over the trainings of one recipe."""
+"""Count claims on the rows of models, and over the training runs of one recipe."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -155,17 +155,17 @@ Trainings = Mapping[str, Training]
 
 
 def trainings(repeats: Sequence[Sequence[str]], seeds: Mapping[str, Any]) -> dict[str, Training]:
-    """Return the training of each model; a recipe is named after its first model in `repeats`."""
+    """Return each model's training run; a recipe is named after its first model in `repeats`."""
     first = {model: group[0] for group in repeats for model in group}
     return {model: Training(first.get(model, model), seed) for model, seed in seeds.items()}
 
 
 def count_by_recipe(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
-    """Add columns to counted claims: results over a recipe's trainings, verdicts, discovery rates.
+    """Add columns to counted claims: results over a recipe's runs, verdicts, discovery rates.
 
-    If a recipe has at least three trainings, Student's interval over them decides: the interval of
-    the value or, where cases are counted, of `margin`, by how much cases are in favour on average.
-    Two recipes are compared by trainings with the same seed, if a figure has such trainings, as
+    If a recipe has at least three training runs, Student's interval over these runs decides: the
+    interval of the value or, where cases are counted, of `margin`, by how much cases are in favour
+    on average. Two recipes are compared by runs with the same seed, if a figure has such runs, as
     these see the same images in the same order.
     """
     if claims.empty:
@@ -215,12 +215,12 @@ def distinct_claims(claims: pd.DataFrame) -> pd.DataFrame:
 
 
 def once_per_recipe(claims: pd.DataFrame) -> pd.DataFrame:
-    """Keep only the first training of each recipe, since its trainings share one verdict."""
+    """Keep only the first training run of each recipe, since all its runs share one verdict."""
     same = claims.duplicated(["claim", "snapshot", "recipe_low", "recipe_high"])
     return claims[~same | (claims["trainings"] == 1)]
 
 
-# The columns about recipes, in a row about a single training.
+# The columns about recipes, in a row about a single training run.
 _ONE_TRAINING: dict[str, Any] = {
     "trainings": 1,
     "values": None,
@@ -251,7 +251,7 @@ def _claim_on_recipes(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, 
 
 
 def _count_over_trainings(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, Any]:
-    """Return the columns of a recipe: values of its trainings, their interval and the verdict."""
+    """Return the columns of a recipe: values of its training runs, their interval, the verdict."""
     if len(rows) < LEAST_TRAININGS:
         return _ONE_TRAINING
     counts = [row["measured_count"] for row in rows]

@@ -16,8 +16,8 @@ Says = Literal["yes", "no", "open"]
 CONFIDENCE = 0.95
 # The percentiles at the ends of an interval of this confidence.
 TAILS = (2.5, 97.5)
-# Besides a value, tables keep a list of its values in this many resamples of the images. Models
-# with equally many images share resamples.
+# The number of resamples of the images in which tables list a value, besides the value itself.
+# Models with equally many images share resamples.
 KEPT = 400
 # The ending of the columns with these lists, from which claims take their intervals.
 RESAMPLED = "_resampled"

@@ -27,8 +27,8 @@ class Found:
     A share has the `count` of cases in favour and the `total` of cases, of which `certain` have a
     certain sign. `batches` are the values of each batch, if batches are the units; `draws` are the
     values of two independent samples. A value is `exact` if it follows from weights alone.
-    Trainings are compared by `margin`, if it is given: by how much cases are in favour on average,
-    or Fisher's z of a rank correlation.
+    Training runs are compared by `margin`, if it is given: by how much cases are in favour on
+    average, or Fisher's z of a rank correlation.
     """
 
     values: Array
@@ -239,8 +239,8 @@ def rank_correlation(x: Array, y: Array) -> Found | None:
     norms = np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
     with np.errstate(invalid="ignore"):
         values = (one * other).sum(axis=1) / norms
-    # Compare trainings by Fisher's z, which is closer to normal: the correlation itself would give
-    # a verdict on the trend of random walks in 10 of 100 cases, Fisher's z does in 6.
+    # Compare training runs by Fisher's z, which is closer to normal: the correlation itself would
+    # give a verdict on the trend of random walks in 10 of 100 cases, Fisher's z does in 6.
     return value_of(values, margin=float(np.arctanh(np.clip(values[0], -0.999, 0.999))))
 
 

@@ -89,7 +89,7 @@ def snakemake(asked: Asked, *arguments: str, **options: Any) -> subprocess.Compl
 
 
 def output_of_snakemake(asked: Asked, *arguments: str, **options: Any) -> str:
-    """Return Snakemake's standard output; if it fails, exit with its last error line."""
+    """Return Snakemake's standard output; if Snakemake fails, exit with its last line of errors."""
     done = snakemake(asked, *arguments, capture_output=True, **options)
     if done.returncode:
         sys.exit(done.stderr.strip().splitlines()[-1])

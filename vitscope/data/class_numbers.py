@@ -10,7 +10,7 @@ from vitscope.errors import VitscopeError, first_of, nearest, quoted, visible
 
 # The value of `class_names` for networks with ImageNet's 1,000 classes.
 IMAGENET = "imagenet"
-# A file of more bytes cannot be a list of names.
+# The maximum size of a list of names in bytes; a larger file is refused.
 LARGEST_LIST = 10_000_000
 SHOWN, NAMED = 100, 20
 
@@ -25,7 +25,7 @@ class Numbering(NamedTuple):
 def number_classes(
     where: str, found: Sequence[str], dataset: Mapping[str, Any], empty: Sequence[str] = ()
 ) -> Numbering:
-    """Number the classes `found` in a source; `empty` names its folders without images."""
+    """Number the classes `found` in a source; `empty` names folders without images."""
     classes = dataset["classes"]
     if classes is None:
         return Numbering([], None)

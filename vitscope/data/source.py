@@ -26,7 +26,7 @@ class Sample(NamedTuple):
 
 
 class Glance(NamedTuple):
-    """What file names tell about a split; `empty` names its folders without images."""
+    """What file names tell about a split; `empty` names folders without images."""
 
     classes: list[str]
     images: int

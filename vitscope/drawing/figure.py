@@ -26,7 +26,8 @@ class Member:
     """A model of a figure: its name in the tables, what to call it, and its family.
 
     `nth` numbers the networks of a family whose name does not tell how they are built, such as
-    timm. `recipe` is the name of the first of several trainings that differ only in their seeds.
+    timm. `recipe` is the name of the first of several models whose training runs differ only in
+    their seeds.
     """
 
     model: str

@@ -50,7 +50,7 @@ class Legend:
         self.add_line(label, {**style, "linestyle": ""}, look)
 
     def add_shade(self, label: str, color: str, alpha: float) -> None:
-        """Add a shade, such as the interval around a curve."""
+        """Add a shaded area, such as the one that shows the interval around a curve."""
         self.add(label, Patch(facecolor=color, alpha=alpha, lw=0), color)
 
     def add_models(self, members: Sequence[Member]) -> None:

@@ -217,7 +217,7 @@ class Look:
 
     @property
     def hollow(self) -> dict[str, Any]:
-        """The same as `line`, with a hollow marker, which published values have."""
+        """The arguments of `line`, but with a hollow marker, as for published values."""
         return replace(self, half_filled=False).line | HOLLOW
 
     @property
@@ -281,7 +281,7 @@ def with_palette(colors: Mapping[str, str]) -> AbstractContextManager[None]:
 
 
 def look_of(member: Member) -> Look:
-    """Return the look of a model's family; a checksum of its name chooses one for unknown names."""
+    """Return the look of a model's family; an unknown family gets one by a checksum of its name."""
     number = crc32(member.family.encode()) + member.nth
     look = _LOOKS.get(member.family) or _OTHER_LOOKS[number % len(_OTHER_LOOKS)]
     return replace(look, color=_family_colors.get({}).get(member.family, look.color))

@@ -38,8 +38,8 @@ _LEAST = 0.4  # the smallest panel in a group beside another group
 _LEAST_GROUP = 2.45  # the smallest group beside another group
 _AROUND = 0.015  # the space around each panel
 _LABELLED = 0.6  # the shortest colour bar with a label
-_LETTER = 0.065  # a letter of the label of a colour bar
-_CHARACTER = 0.045  # a character above a picture
+_LETTER = 0.065  # the width of a letter of a colour bar's label
+_CHARACTER = 0.045  # the width of a character above a picture
 _LINE = 0.12  # a line of text above a row of panels
 _STRIP = 0.5  # a colour bar below all groups, with its numbers and its label
 

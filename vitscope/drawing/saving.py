@@ -72,7 +72,7 @@ def check_font(where: str, name: str) -> None:
 
 
 # Maps a format to the metadata key that holds all facts, and to the key of the date, which is left
-# out. Viewers show no other keys.
+# out. All facts share one standard key, since viewers do not show keys of our own.
 _KEYS = {"pdf": ("Subject", "CreationDate"), "svg": ("Description", "Date")}
 FORMATS = (*_KEYS, "png")
 

@@ -118,7 +118,7 @@ def _name_subject(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
 def write_verdict_marks(
     axes: Axes, marks: Iterable[Mark], top: float, left: float, right: float = _RIGHT
 ) -> float:
-    """Write marks one after another, in lines between two edges; return where the lines end."""
+    """Write marks one after another, in lines between two edges; return the last line's bottom."""
     x, line = left, 0
     for mark in marks:
         look, said = {}, mark.name

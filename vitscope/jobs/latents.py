@@ -1,4 +1,4 @@
-"""Jobs of latents: extract the latents of a shard, and export the latents of a whole model."""
+"""Jobs that extract the latents of a shard, and export the latents of a whole model."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -216,7 +216,7 @@ def _values_of_merge_job(study: Study, names: Names) -> Values:
     measured, models = measure_of_parts(measure), by_prefix(names["model"])
     merging = measures.merging(measure.name)
     # If latents are kept, this job measures them before it merges. In a notebook, the second model
-    # of a pair may be of another study, which has measured its parts already.
+    # of a pair may be of another study; the model's parts are then measured already.
     shards = {
         prefix: _values_of_measure_job(study, {"measure": measured.name, "model": model})
         for prefix, model in models.items()
@@ -238,7 +238,8 @@ def _values_of_merge_job(study: Study, names: Names) -> Values:
 
 def _takes_of_merge(study: Study, names: Names) -> Takes:
     measured = measure_of_parts(registry.of(study).declared(names["measure"]))
-    # With `keep_latents: auto`, only latents that are small enough are kept: count no time.
+    # Neglect the time with `keep_latents: auto`: it keeps latents only if they are small, and then
+    # measuring them takes little time.
     kept = study.analysis.keep_latents is True and measured.needs == "latents"
     return Takes(seconds=partial(_seconds_to_measure, [measured])) if kept else Takes()
 

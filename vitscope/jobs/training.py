@@ -82,7 +82,7 @@ def train_model_job(inputs: Files, outputs: Files, values: Values, resources: Re
         # If the run is killed before it records the outputs, the next run restores them from the
         # folder `unfinished`.
         keep_unfinished=True,
-        # Put the cache beside the trainings of the study, so that all of them use it.
+        # Put the cache beside the training runs of the study, so that all runs use it.
         compiler_cache=None if own_cache else place.parent / COMPILED,
     )
 
@@ -90,7 +90,8 @@ def train_model_job(inputs: Files, outputs: Files, values: Values, resources: Re
 TRAIN_MODEL = Job(
     run=train_model_job,
     values=_values_of_training_job,
-    # `beside` is the memory of the process that augments, with what it shares with the training.
+    # `beside` is the memory of the process that augments images, including what it shares with the
+    # process that trains.
     takes=Takes(torch=True, work=_passes_of_training_job, split="train", builds=True, beside=520),
     batches="training.batch_size",
 )
@@ -120,7 +121,7 @@ def bundle_trained_weights_job(
     """Copy trained files to `folder`, and write the digests of all files in its subfolders."""
     folder = Path(values["folder"])
     for source in map(Path, inputs["trained"]):
-        # The folder of a training is named after its model, or after a step of a build-up.
+        # The folder of a training run is named after its model, or after a step of a build-up.
         own = source.parent.name
         name = (
             f"buildup/{own}{source.suffix}" if own.startswith("step_") else f"{own}/{source.name}"
@@ -181,7 +182,10 @@ def _values_of_augmentation_job(study: Study, names: Names) -> Values:
 
 
 def first_of_shared_augmentation_job(study: Study, names: Names) -> str:
-    """Return the first trainable model whose augmented images are the same: they share a file."""
+    """Return the first trainable model that has the same augmented images as the job's model.
+
+    Models with the same augmented images share a file.
+    """
     data, drawn = study.models[names["model"]].data, _values_of_augmentation_job(study, names)
     for name in study.models:
         if study.models[name].data == data:

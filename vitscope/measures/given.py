@@ -74,7 +74,7 @@ class OnModel:
 
 @dataclass(frozen=True)
 class OnLoss:
-    """Gives a measure a model, and augmented images of its training with soft targets."""
+    """Gives a measure a model and the model's augmented training images, with soft targets."""
 
     network: "nn.Module"
     images: "Augmented"

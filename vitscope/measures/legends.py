@@ -52,5 +52,5 @@ LEGENDS = {
     ),
     "chance": "- *Dashed line*: the accuracy of guessing, one over the number of classes.",
 }
-# The legend of figures that show a value by depth, which blocks raise or lower.
+# The legend of figures that show by depth how blocks raise or lower a value.
 LEGENDS["blocks"] = "\n".join(LEGENDS[name] for name in ("bands", "measured", "open_signs"))

@@ -77,7 +77,7 @@ class FigureKind:
     # Whether the page "Paper against measured" has a sketch of the figure, which the function
     # `sketch_{kind}` in sketches.py draws.
     overview: bool = False
-    # Whether a figure of this kind names the snapshots of the training that it shows.
+    # Whether a figure of this kind names the snapshots of training that it shows.
     snapshots: bool = False
     # Whether a figure shows each model after several epochs, as separate models.
     by_epoch: bool = False
@@ -282,7 +282,7 @@ class Measure:
     part: Table | None = None
     # The kinds of figures that show the measure.
     figures: Mapping[str, FigureKind] = field(default_factory=dict)
-    # The dataclass of its own settings, if any, which are the section `analysis.{name}`.
+    # The dataclass of the section `analysis.{name}`, if the measure has settings of its own.
     settings: type | None = None
     # The settings of another measure, if it uses them in place of its own.
     settings_of: Section | None = None
@@ -303,7 +303,7 @@ class Measure:
     parts_of: str | None = None
     # Its further inputs: keys of `READABLE` in vitscope.measures.needs.
     reads: tuple[str, ...] = ()
-    # Whether it reads attention; it is then refused for a network without attention.
+    # Whether the measure reads attention; it is then refused for a network without attention.
     reads_attention: bool = False
     # Whether it needs no classes although it runs a model, because it is about features.
     about_features: bool = False
@@ -409,7 +409,7 @@ class Measure:
         return study.shards(model)
 
     def snapshots(self, study: "Study", model: str) -> list[str]:
-        """Return the snapshots of the training to measure: the end, unless figures show others."""
+        """Return the snapshots to measure: the end of training, unless figures show others."""
         shown = any(kind.snapshots for kind in self.figures.values())
         return study.snapshots_of(self.name, model) if shown else [END]
 

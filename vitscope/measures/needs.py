@@ -39,7 +39,7 @@ class Made:
 
     `about` names the wildcards of the job, whose values come from the case. With `each`, the input
     is a list with one element for each value of a further wildcard, such as the snapshots of a
-    training. The input is the first output of the job, unless `output` names another.
+    model. The input is the first output of the job, unless `output` names another.
     """
 
     job: str

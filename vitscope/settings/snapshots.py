@@ -1,4 +1,4 @@
-"""Names and paths of the snapshots that a training keeps."""
+"""Names and paths of the snapshots that a training run keeps."""
 
 import re
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ INIT, WARMUP = "init", "warmup"
 END = "end"
 # The folder, beside the other snapshots, for snapshots after the epochs that a recipe lists.
 EPOCHS = "epochs"
-# The table of a training, beside the snapshots.
+# The table of a training run, beside the snapshots.
 HISTORY_FILE = "history.parquet"
-# The folder, beside the snapshots, from which an unfinished training resumes.
+# The folder, beside the snapshots, from which an unfinished training run resumes.
 UNFINISHED = "unfinished"
 
 

@@ -1,4 +1,4 @@
-"""Draw the batches of a training, each with its own seed, and augmented images for measures.
+"""Draw the batches of a training run, each by a seed of its own, and augmented images for measures.
 
 Measures of the loss use augmented images that are drawn once, so that only the weights differ
 between two points of a landscape.
@@ -154,7 +154,7 @@ def _load_batches(
         num_workers=workers,
         # A GPU can copy while it computes only from pinned memory.
         pin_memory=pinned,
-        # Fork, because spawned processes would import the job's script, which starts the training.
+        # Fork, because spawned processes would import the job's script, and that starts training.
         multiprocessing_context="fork" if workers else None,
         # The loader draws an unused seed: do not take it from the network's generator.
         generator=torch.Generator(),

@@ -16,10 +16,11 @@ from vitscope.training.batches import seeded
 from vitscope.training.recipe import Recipe
 from vitscope.training.steps import differentiate_for_step
 
-# Compiling takes four minutes, and saves as much in a training of this many multiply-adds. On an
-# H100, ViT-Ti (1.67e9 multiply-adds an image) takes 34.8 ms for a step of 250 images, and 19.1 ms
-# if compiled. This saves 15.7 ms per 3 * 250 * 1.67e9 = 1.25e12 multiply-adds, so four minutes per
-# 1.9e16, which take nine minutes uncompiled. ResNet-50 gains less: four minutes per 4.4e16.
+# The multiply-adds of a training run in which compiling saves as much time as it takes: four
+# minutes. On an H100, ViT-Ti (1.67e9 multiply-adds an image) takes 34.8 ms for a step of 250
+# images, and 19.1 ms if compiled. This saves 15.7 ms per 3 * 250 * 1.67e9 = 1.25e12 multiply-adds,
+# so four minutes per 1.9e16, which take nine minutes uncompiled. ResNet-50 gains less: four minutes
+# per 4.4e16.
 WORTH_COMPILING = 2e16
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
@@ -35,10 +36,10 @@ def compiled(
     cache: Path | None,
     say: Say,
 ) -> Iterator[None]:
-    """Compile a model in place for the block, if its recipe says so or its training is long.
+    """Compile a model within a `with` block, if the recipe says so or if training is long.
 
-    The training uses `images` images in all; `image` (1, C, H, W) has their shape and is on the
-    device of the model. The folder `cache` lets later trainings of the same model start sooner.
+    Training uses `images` images in all; `image` (1, C, H, W) has their shape and is on the device
+    of the model. The folder `cache` lets later training runs of the same model start sooner.
     """
     before = model._compiled_call_impl
     try:
@@ -52,19 +53,19 @@ def compiled(
 
 
 def running_eagerly(model: nn.Module) -> AbstractContextManager[None]:
-    """Run a model uncompiled in the block; do nothing if it is not compiled."""
+    """Run a model uncompiled within a `with` block; do nothing if the model is not compiled."""
     return uncompiled() if model._compiled_call_impl is not None else nullcontext()
 
 
 def wants_compiling(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> bool:
-    """Tell whether to compile: as the recipe says; if it says auto, for long trainings on a GPU."""
+    """Tell whether to compile: as the recipe says; if it says auto, for long training on a GPU."""
     if recipe["compile"] == "auto":
         return image.device.type == "cuda" and pays_compiling(model, recipe, image, images)
     return bool(recipe["compile"] == "always")
 
 
 def pays_compiling(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> bool:
-    """Tell whether compiling saves more time in a training than it takes."""
+    """Tell whether compiling saves more time in a training run than compiling takes."""
     passes = 3 if recipe["sam"] is None else 6
     return passes * images * multiply_adds_before_compiling(model, image) > WORTH_COMPILING
 

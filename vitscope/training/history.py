@@ -1,4 +1,4 @@
-"""Define the history of a training, and remove files that trainings needed only to resume."""
+"""Define the history of a training run, and remove files that are needed only to resume a run."""
 
 import shutil
 from pathlib import Path
@@ -31,13 +31,13 @@ PLACES = ("*/training/*", "*/buildups/*/trained/*")
 
 
 def remove_unfinished(results: Path) -> None:
-    """Remove the resume files of trainings whose results are complete, at the end of a run.
+    """Remove the files for resuming training where its results are complete, at the end of a run.
 
-    No job removes them: if a job is killed before Snakemake records its success, the next run
-    repeats the training from them.
+    No job removes these files: if a job is killed before Snakemake records its success, the next
+    run repeats the training from them.
     """
     for place in PLACES:
         for folder in results.glob(f"{place}/{UNFINISHED}"):
-            # A training writes this file last.
+            # Training writes this file last.
             if (folder.parent / HISTORY_FILE).is_file():
                 shutil.rmtree(folder)

@@ -29,7 +29,7 @@ EVALUATION_BATCH = 250
 
 
 class TrainingEvents(ExitStack):
-    """Writes the numbers of each epoch for TensorBoard; a resumed training repeats none of them."""
+    """Writes the numbers of each epoch for TensorBoard; a resumed run repeats none of them."""
 
     def __init__(self, directory: Path, done: int) -> None:
         super().__init__()
@@ -92,8 +92,8 @@ def train(
     Images are augmented by `workers` worker processes; the default depends on the device. On a CPU,
     the same seed and number of threads give the same bytes, with any number of workers.
 
-    An interrupted training resumes after its last complete epoch, if everything that it depends on
-    is the same, `made_of` included. The folder for resuming is removed at the end, unless
+    An interrupted run resumes after its last complete epoch, if everything that the run depends on
+    is unchanged, `made_of` included. The folder for resuming is removed at the end, unless
     `keep_unfinished` is set by a caller who may still lose the results.
     """
     check_recipe(recipe, train_split, test_split)

@@ -1,4 +1,4 @@
-"""The recipe of a training (`training` in a study): the rows it trains on, and its checks."""
+"""Check the recipe of a training run (`training` in a study), and choose the rows to train on."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,7 +48,7 @@ def check_recipe(recipe: Recipe, train_split: Split, test_split: Split) -> None:
 
 
 def _refuse_recipe_with_test_images(recipe: Recipe, train_split: Split, test_split: Split) -> None:
-    """Refuse test images that are trained on: they do not show the accuracy on new images."""
+    """Refuse test images that are also trained on: accuracy on them says nothing of new images."""
     if "sums" not in train_split.HOLDS & test_split.HOLDS:
         return
     trained_on = train_split.sums[training_rows(train_split, recipe)]

@@ -87,7 +87,7 @@ def differentiate_for_step(
 
 
 class Steps:
-    """Takes steps of a training, in `own_device_stream`; on a GPU, records one and replays it."""
+    """Takes training steps, in `own_device_stream`; on a GPU, records one step and replays it."""
 
     def __init__(
         self,

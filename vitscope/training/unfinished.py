@@ -1,6 +1,6 @@
-"""The folder that a training keeps while it runs, to resume from if it is interrupted.
+"""Keep a folder during a training run, to resume from if the run is interrupted.
 
-It holds the snapshots so far, the trajectory of the parameters if that is recorded, and the last
+The folder holds the snapshots so far, the trajectory of the parameters if recorded, and the last
 two checkpoints, so that one is always complete. Random numbers depend only on seed and epoch.
 """
 
@@ -32,7 +32,7 @@ KEPT = 2
 
 
 class Unfinished:
-    """A training in progress, the `facts` that it depends on, and its files in `directory`."""
+    """A training run in progress, the `facts` that it depends on, and its files in `directory`."""
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ _SQUARE = "scale=iw*sar:ih,setsar=1,format=rgb24"
 _HEADER = re.compile(rb"YUV4MPEG2 W(\d+) H(\d+) F(\d+):(\d+) ")
 # A frame rate above this is the time base of a file without a frame rate.
 _FASTEST = Fraction(240)
-# The frame rate to assume for such a file.
+# The frame rate to assume for a file without a frame rate.
 _USUAL = Fraction(30)
 # The frame rate for frames of different durations, each repeated to fill its duration.
 _RATE_OF_CHANGING = Fraction(50)

@@ -56,7 +56,7 @@ class Seen(NamedTuple):
 
 
 class View(ABC):
-    """The `panels` beside a video; `LOOKS_AHEAD` frames from all over it may be looked at first."""
+    """Draws the `panels` beside a video; first sees up to `LOOKS_AHEAD` frames, spread over it."""
 
     LOOKS_AHEAD: ClassVar[int] = 0
 

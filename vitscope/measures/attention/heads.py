@@ -11,7 +11,7 @@ from vitscope.measures.attention.measure import ATTENTION_PART, VALUES
 from vitscope.measures.given import Parts
 from vitscope.measures.per_image import spread
 
-# Which rows of an attention keep their resamples.
+# Slices of an attention's rows (each head, then the mean of heads): the rows that keep resamples.
 EACH_HEAD = slice(0, -1)
 MEAN_OF_HEADS = slice(-1, None)
 BOTH = slice(None)

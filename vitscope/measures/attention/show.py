@@ -246,7 +246,7 @@ _CLIP = 0.02
 
 
 def clip_rollout(rollout: npt.ArrayLike, clip: float) -> Array:
-    """Divide a rollout by the value that a share `clip` of positions exceed; set those to 1."""
+    """Divide a rollout by the value that a share `clip` of positions exceeds, and limit it to 1."""
     values = np.asarray(rollout, np.float64)
     top = float(np.quantile(values, 1 - clip)) or values.max() or 1.0
     return np.minimum(values / top, 1)

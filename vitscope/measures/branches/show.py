@@ -111,7 +111,8 @@ def _lesion_costs_more_at(end: str, kind: str, blocks: str) -> Statistic:
 
 def _units_in_lesion_claims(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
     points = rows.query("kind != 'stem'").sort_values("index", ignore_index=True)
-    # Read this from the block table: blocks that merge tokens cannot be removed, so have no lesion.
+    # Compare map sizes in the block table, which has all blocks: `rows` lack blocks that merge
+    # tokens, since these cannot be removed.
     subsampling = subsamples(blocks.sort_values("index").set_index("index"))
     # The published figure counts units from the first block, our table from the stem.
     return points.assign(unit=points["index"] - 1, subsampling=points["index"].map(subsampling))

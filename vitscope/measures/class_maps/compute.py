@@ -97,8 +97,8 @@ def grad_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor
 class Explainer:
     """Explains the predictions of a classifier, one image at a time.
 
-    `cut_point` is where Grad-CAM reads: a name, an index, or None for the last cut point at which
-    the score of the first image depends on more than one position.
+    `cut_point` is the cut point whose maps Grad-CAM weights: a name, an index, or None for the last
+    one that has more than one position and affects the class score of the first image.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class Explainer:
         )
 
     def _find_point(self, image: Tensor) -> CutPoint:
-        """Return the last cut point at which the score depends on more than one position."""
+        """Return the last cut point with more than one position that affects the class score."""
         points = self._given.cut_points
         streams = self._pass_back(image, points, []).streams
         for index in reversed(streams):

@@ -31,10 +31,10 @@ def read_people(file: str) -> Array:
 
 
 def count_classifications_by_cue(letters: Array) -> pd.DataFrame:
-    """Return, for all observers together, shares of decisions by shape and texture, and shape bias.
+    """Return the shares of decisions that follow shape and texture, and the shape bias.
 
-    `letters` (observers, images) holds the decisions. The first row is for all images; each other
-    row is for the images of one shape.
+    `letters` (observers, images) holds the decisions; those of all observers are counted together.
+    The first row of the result is for all images, each other row for the images of one shape.
     """
     shapes = letters.reshape(len(letters), -1, IMAGES_OF_SHAPE)
     counts = pd.DataFrame(

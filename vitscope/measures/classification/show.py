@@ -68,7 +68,7 @@ from vitscope.measures.per_image import bootstrap_image_means
 # Distances in units of the distance between two models.
 _BELOW = 0.3  # from measured points down to published ones
 _BESIDE = 0.2  # from measured points to published ones on their right
-_APART = 0.14  # between trainings of the same recipe
+_APART = 0.14  # between training runs of the same recipe
 LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
 # The minimum width, in inches, of panels that share their rows.
 _LEAST = 1.2
@@ -123,9 +123,9 @@ def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> 
     return panels.figure
 
 
-# The number of a name's characters that fit in an inch of width; longer names are turned.
+# Characters per inch of width; if a word is wider than a model's place, all names are rotated.
 _CHARACTERS = 10
-# The height that each character of a turned name adds to the figure.
+# The height that each character of the longest name adds to the figure if names are rotated.
 _INCHES_PER_CHARACTER = 0.055
 
 

@@ -132,8 +132,8 @@ class Plane:
     ) -> None:
         self._radial = radial
         pixels = height * width
-        # Divided by this, bands add up to the variance of the map, by Parseval's theorem; the bands
-        # of a single pixel are 0.
+        # Divided by this, bands add up to the variance of the map, by Parseval's theorem. The bands
+        # of a map of one pixel are 0: do not divide them by 0.
         self._variance_of = pixels * max(1, pixels - 1)
         # The transform of a real map leaves out one of two conjugate components: the other counts
         # twice.

@@ -52,7 +52,7 @@ def _published_eigenvalues(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _terms_of_negative_share(points: pd.DataFrame) -> pd.DataFrame:
-    """Return each eigenvalue's terms in two sums; their ratio is the share that is negative."""
+    """Return each eigenvalue's terms in two sums, whose ratio is the share that is negative."""
     weight = points["weight"]
     return pd.DataFrame({"upper": weight.where(points["eigenvalue"] < 0, 0.0), "lower": weight})
 

@@ -224,8 +224,8 @@ CURVATURE_TABLE = Table(
     },
 )
 
-# The cost of a part's eigenvalue, in products with all parameters: 1.5 to 4.2 were measured with a
-# tolerance of 0.05; at 0.01, Lanczos takes a third more steps.
+# The cost of finding a part's eigenvalue, in products with the Hessian in all parameters: 1.5 to
+# 4.2 were measured with a tolerance of 0.05; at 0.01, Lanczos takes a third more steps.
 PRODUCTS_OF_PART = 6
 # The number of parts besides the blocks: kinds of layers, the network itself, and the head.
 PARTS_BESIDE_BLOCKS = 8

@@ -282,7 +282,7 @@ def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
         if surface.share_above(levels[-1]):
             axes.patch.set(**UNDEFINED)
         plane = (surface.x, surface.y, np.ma.masked_invalid(surface.loss))
-        # Leave out faces beside a point that is not finite, as the surface does.
+        # Leave out faces beside a point that is not finite, as `plot_landscape` does.
         bands = axes.contourf(*plane, levels, cmap=LOSS_COLORS, corner_mask=False)
         bands.set_edgecolor("face")
         axes.contour(*plane, levels[1:-1], corner_mask=False, colors="white", linewidths=THREAD)

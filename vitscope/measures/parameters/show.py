@@ -237,7 +237,7 @@ class _Places:
     """
 
     def __init__(self, rows: pd.DataFrame) -> None:
-        # Where all heads share a bias, count one head, 0.
+        # If all heads share a bias, `head` is null: draw the bias as that of one head, number 0.
         self.heads, self.layers = rows["head"].fillna(0).to_numpy(int), rows["layer"].to_numpy(int)
         of_layers = 1 + rows.assign(head=self.heads).groupby("layer")["head"].max().to_numpy()
         columns = {down: -(-of_layers // down) for down in {*of_layers.tolist()}}

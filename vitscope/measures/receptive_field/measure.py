@@ -64,7 +64,8 @@ TABLE = Table(
     },
 )
 
-# The cost of an image, in forward passes: one forward, and one backward from each cut point.
+# The cost of an image, in forward passes: one forward pass, and a backward pass, counted as one
+# forward pass, from each cut point; by default, networks usually have at most five of these.
 VIEWS = 6
 
 

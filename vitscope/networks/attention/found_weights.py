@@ -75,7 +75,7 @@ def _find_added_weights(operation: Operation) -> tuple[Constant, Value] | None:
 
 
 def _holds_attention_scores(flow: Dataflow, value: Value) -> bool:
-    """Tell whether a value is a product of queries and keys, perhaps scaled or moved."""
+    """Tell whether a value is a product of queries and keys, perhaps scaled or rearranged."""
     size = np.prod(flow.shape_of(value))
     while True:
         operation = flow.operations[value.operation]

@@ -285,7 +285,7 @@ class Use:
 def reading_attention_use(
     model: nn.Module, attentions: Sequence[Attention], see: Callable[[Use], None]
 ) -> Iterator[None]:
-    """Call `see(use)` whenever a pass in the block uses attention that is not mixed."""
+    """In a `with` block, call `see(use)` for each use of attention whose heads are not mixed."""
     mode = _AttentionUseReader(see)
     with attending(model, attentions, mode.keep_weights), mode:
         yield

@@ -211,7 +211,7 @@ def _capture_sides(
     return found[0], found[1]
 
 
-# The number of images on which branches are proved before they are measured.
+# The number of images on which `prove_capture` checks a network before branches are measured.
 PROVED = 2
 
 

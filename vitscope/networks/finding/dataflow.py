@@ -337,7 +337,7 @@ def on_shapes(
 
 
 def _refuse_varying_dataflow(model: nn.Module, network: Mapping[str, Any]) -> None:
-    """Refuse a network whose images decide what runs: they would decide its cut points too."""
+    """Refuse a network in which images decide what runs: images would decide the cut points too."""
     blank = blank_images(model, network)
     noise = torch.randn(blank.shape, generator=torch.Generator().manual_seed(0)).to(blank)
     paths = set()
