@@ -77,7 +77,7 @@ CLASSIFICATION_TABLE = Table(
 
 @dataclass(frozen=True)
 class ClassificationSettings:
-    """Accuracy and calibration."""
+    """The accuracy and calibration of predictions."""
 
     images: int | None = setting(
         None, "How many images of the split are classified; null for all.", minimum=1
