@@ -194,16 +194,16 @@ def falls_more(kind: str, value: str, what: str, log: bool = False) -> Statistic
         f"A block is in favour if the {what}{ratio} falls more over it than over the block in its "
         f"place in the second model. {COUNTED}"
     )
-    return share_statistic(f"share of {_BLOCKS[kind]}", rule, falls_by_block)
+    return share(f"share of {_BLOCKS[kind]}", rule, falls_by_block)
 
 
 def _share_of_blocks(kind: str | None, does: str, margins: Callable[[Points], Array]) -> Statistic:
     blocks = _BLOCKS[kind]
     rule = f"A block is in favour if the {does} after it than before it. {COUNTED}"
-    return share_statistic(f"share of {blocks}", rule, margins)
+    return share(f"share of {blocks}", rule, margins)
 
 
-def share_statistic(measure: str, rule: str, margins: Callable[..., Array | None]) -> Statistic:
+def share(measure: str, rule: str, margins: Callable[..., Array | None]) -> Statistic:
     """Count the cases in favour: those whose `margins`, (1 + resamples, cases), are above zero."""
 
     def share_found(*points: Points) -> Found | None:
@@ -344,7 +344,7 @@ def lower_at_cut_points(value: str, what: str) -> Statistic:
         return second - first
 
     rule = f"A cut point is in favour if the {what} of the first model is lower there."
-    return share_statistic("share of cut points", rule, lower_by)
+    return share("share of cut points", rule, lower_by)
 
 
 def excess_of_alike_pairs(pairs: Points, value: str, alike: str) -> Found | None:

@@ -12,7 +12,7 @@ from vitscope.claims.statistics import (
     difference,
     grows_with_depth,
     paired,
-    share_statistic,
+    share,
     value_of,
 )
 from vitscope.files.arrays import Array
@@ -93,7 +93,7 @@ def _compare_mean_distances(does: str, margins: Callable[[Points, Points], Array
         "one that is not renormalized, as in that article. `pretraining` of a model says which "
         "models are compared."
     )
-    return share_statistic("share of attentions", rule, margins)
+    return share("share of attentions", rule, margins)
 
 
 _GROWS = grows_with_depth(_DISTANCE, "mean distance of the heads of an attention")
@@ -120,7 +120,7 @@ _ABOUT_DISTANCE = (
         "Late heads look far",
         "Raghu et al. 2021",
         attending,
-        share_statistic(
+        share(
             "share of late heads",
             f"The heads of the last third count: a head is in favour if its distance, {_REACH}, is "
             f"above the mean over all heads of the network. {_THIRDS}",
@@ -147,7 +147,7 @@ _ABOUT_DISTANCE = (
         "Windows bound how far attention looks",
         "Liu et al. 2021",
         attending,
-        share_statistic(
+        share(
             "share of heads in windows",
             "Heads of attention with several windows count: a head is in favour if its distance is "
             "below the distance of queries that attend equally to the whole image.",
@@ -182,7 +182,7 @@ _ABOUT_INFORMATION = (
         "Late attention does not collapse",
         "Park et al. 2023",
         attending,
-        share_statistic(
+        share(
             "share of late attentions",
             "The attentions of the last third count: an attention is in favour if the mean over "
             f"its heads is above half of the mean over all attentions of the network. {_THIRDS}",
@@ -231,7 +231,7 @@ CLAIMS_ATTENTION_HEADS = Evidence(
             "Heads look at the subject",
             "Caron et al. 2021",
             attending,
-            share_statistic(
+            share(
                 "share of heads",
                 "A head is in favour if a larger share of its map is on the subject than of an "
                 f"even map, which is the share of the subject in the image. {_SUBJECT}",
@@ -267,7 +267,7 @@ CLAIMS_ATTENTION_ROLLOUT = Evidence(
             "Rollout looks at the subject",
             "Gosthipaty and Paul 2022",
             attending,
-            share_statistic(
+            share(
                 "share of images",
                 "An image is in favour if a larger share of its rollout is on the subject than of "
                 f"an even one, which is the share of the subject in the image. {_MASKED}.",
@@ -301,7 +301,7 @@ CLAIMS_ATTENTION_LOW_PASS = Evidence(
             "Heads lose some of what is not the mean token",
             "Wang et al. 2022",
             attending,
-            share_statistic(
+            share(
                 "share of heads",
                 "A head is in favour if what is not the mean token has a smaller norm in its "
                 "output than in its values, on average over images. Its bound may be above "

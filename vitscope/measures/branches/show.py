@@ -19,7 +19,7 @@ from vitscope.claims.statistics import (
     Statistic,
     difference,
     rank_correlation,
-    share_statistic,
+    share,
 )
 from vitscope.drawing.axes import align_zeros_of_axes
 from vitscope.drawing.charts import Chart, Curve, Level, Rows
@@ -104,9 +104,7 @@ def _lesion_costs_more_at(end: str, kind: str, blocks: str) -> Statistic:
         f"of them costs more accuracy than removing the {ends[1]}."
     )
     measure = f"share of stages with two or more {blocks}"
-    return share_statistic(
-        measure, rule, lambda points: sign * _last_lesion_minus_first(points, kind)
-    )
+    return share(measure, rule, lambda points: sign * _last_lesion_minus_first(points, kind))
 
 
 def _units_in_lesion_claims(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:

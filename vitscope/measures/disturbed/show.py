@@ -18,7 +18,7 @@ from vitscope.claims.claim import (
     value_in_row,
 )
 from vitscope.claims.points import AllPublished, Points
-from vitscope.claims.statistics import Statistic, larger, paired, share_statistic
+from vitscope.claims.statistics import Statistic, larger, paired, share
 from vitscope.drawing.axes import align_zeros_of_axes, axes_of_published
 from vitscope.drawing.charts import Across, Curve
 from vitscope.drawing.figure import Members
@@ -169,9 +169,7 @@ def _loss_at_noise_frequencies(sign: int) -> Statistic:
         f"model falls by {less} than the accuracy of the convolutional model."
     )
     measure = f"share of frequencies {beyond} {_MIDDLE} pi"
-    return share_statistic(
-        measure, rule, lambda ours, theirs: _smaller_loss_from_noise(ours, theirs, sign)
-    )
+    return share(measure, rule, lambda ours, theirs: _smaller_loss_from_noise(ours, theirs, sign))
 
 
 CLAIMS_FREQUENCY_NOISE = Evidence(

@@ -27,7 +27,7 @@ from vitscope.claims.statistics import (
     falls_more,
     lower_at_cut_points,
     rises,
-    share_statistic,
+    share,
 )
 from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
 from vitscope.drawing.charts import Across, Chart, Curve, Rows, Theirs
@@ -219,7 +219,7 @@ CLAIMS_FOURIER_CURVES = Evidence(
             "The high-frequency component of a convolutional model rises with depth",
             "Fig. 2a",
             convolutional,
-            share_statistic(
+            share(
                 "share of pairs of cut points",
                 "All pairs of cut points count: one is in favour if the deeper cut point has the "
                 "larger high-frequency component.",
@@ -275,7 +275,7 @@ CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
             "Convs at the ends of stages reduce the high-frequency component",
             "the authors, of ConvNeXt",
             convolutional,
-            share_statistic(
+            share(
                 "share of ends of stages",
                 "The last blocks of stages count (those before one that subsamples, and the last "
                 "of all) if they do not subsample: one is in favour if the high-frequency "
