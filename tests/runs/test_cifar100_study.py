@@ -19,7 +19,7 @@ from vitscope.jobs.tables import find_table
 pytestmark = pytest.mark.nightly
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def study(cifar100_source: dict[str, str]) -> dict[str, Any]:
     settings = bundled("cifar100")
     settings["data"]["cifar100"]["source"] = cifar100_source
