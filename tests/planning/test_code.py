@@ -247,6 +247,12 @@ def test_digests_are_found_once_and_never_from_a_damaged_file(tmp_path: Path) ->
         assert digest_and_new() == (found, *new)
 
 
+def test_the_lock_of_an_editor_is_no_source(copy: Path) -> None:
+    before = digest("merge")
+    (copy / ".#tables.py").symlink_to("nobody@nowhere.1")
+    assert digest("merge") == before
+
+
 def test_digests_of_earlier_sources_are_not_loaded(tmp_path: Path) -> None:
     file, known = tmp_path / "digests.json", code.Cache()
     file.write_text('{"old merge": "1", "new merge": "2"}', encoding="utf-8")

@@ -85,6 +85,11 @@ def module_file(stem: Path) -> Path | None:
     return None
 
 
+def sources_below(folder: Path) -> list[Path]:
+    """Return the Python files below a folder, without links to no file, as editors make to lock."""
+    return sorted(filter(Path.is_file, folder.rglob("*.py")))
+
+
 @cache
 def module_and_parents(module: str) -> list[str]:
     parts = module.split(".")

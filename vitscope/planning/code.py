@@ -25,8 +25,7 @@ ALL = "*"
 LOADED = ""
 # A module, a name in it, and, if that name is a module too, the attribute taken from it.
 Name = tuple[str, str, str]
-
-
+# The digests of jobs, by the job, its modules and a digest of all sources.
 _known_digests = Cache()
 
 
@@ -54,7 +53,7 @@ def _digest_of_sources() -> str:
     """Return a digest of all modules of vitscope and of packages that add measures."""
     digest = sha256()
     for place in chain([PACKAGE], *installed().places.values()):
-        for file in sorted(place.rglob("*.py")):
+        for file in python_code.sources_below(place):
             source = file.read_bytes()
             digest.update(f"{file.relative_to(place)}\0{len(source)}\0".encode() + source)
     return digest.hexdigest()

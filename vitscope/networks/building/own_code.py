@@ -50,7 +50,7 @@ class OwnCode:
         if not self.is_installed:
             return python_code.reached_files([self.module], self._file_of)
         # Take all files of an installed library: following its imports would take seconds.
-        found = self.root.joinpath(self.module.partition(".")[0]).rglob("*.py")
+        found = python_code.sources_below(self.root / self.module.partition(".")[0])
         return {self._module_of(file): file for file in (self.file, *found)}
 
     def _file_of(self, module: str) -> Path | None:

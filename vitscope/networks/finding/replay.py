@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
 from vitscope.errors import VitscopeError, quoted
+from vitscope.files.arrays import format_shape
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value, record_dataflow
@@ -51,8 +52,8 @@ class Replay:
         start, end = self._ends_of_parts(flow)[part : part + 2]
         if tensor.shape != flow.shape_of(start):
             raise VitscopeError(
-                f"found a tensor of the shape {_shape_text(tensor.shape)}, allowed: "
-                f"{_shape_text(shape)} for {known} images, or as many as there are."
+                f"found a tensor of the shape {format_shape(tensor.shape)}, allowed: "
+                f"{format_shape(shape)} for {known} images, or as many as there are."
             )
         return flow, start, end
 
@@ -104,7 +105,3 @@ def _replay_operation(operation: Operation, values: dict[Value, Tensor]) -> Any:
 
     args, kwargs = tree_map(replayed_tensor, (operation.args, dict(operation.kwargs)))
     return operation.function(*args, **kwargs)
-
-
-def _shape_text(shape: Sequence[int]) -> str:
-    return "x".join(map(str, shape))
