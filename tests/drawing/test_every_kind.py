@@ -87,6 +87,9 @@ def table_of(name: str) -> pd.DataFrame:
     rows = pd.read_csv(ROOT / "tests" / "expected" / f"{name}.csv")
     there = set(rows["model"])
     rows = rows[rows["model"] == ("resnet" if "resnet" in there else rows["model"][0])]
+    if name == "curvature":
+        # Tests do not keep which eigenvalues converged.
+        rows = rows.assign(converged=True)
     if name == "token_norms":
         # Lists are not kept in text.
         tokens = rows["height"] * rows["width"]
