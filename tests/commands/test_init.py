@@ -43,9 +43,23 @@ def test_a_network_of_ones_own_has_the_size_of_the_images(folder, monkeypatch) -
     assert study["models"]["network"]["checkpoint"] == {"made": True}
 
 
+def test_only_what_a_study_reads_is_counted(folder, monkeypatch) -> None:
+    cats = folder / "images" / "cat"
+    Image.new("L", (40, 32)).save(cats / "0.mask.png")
+    Image.new("RGB", (8, 8)).save(cats / ".hidden.png")
+    (cats / "more").mkdir()
+    Image.new("RGB", (8, 8)).save(cats / "more" / "0.png")
+    (folder / "images" / "later").mkdir()
+    init(monkeypatch, "mine", "--images", "images", "--network", "my_net.py:resnet20")
+    data = load_study(folder / "mine.yaml").data["mine"]
+    assert (data.classes, data.splits["test"].images, data.image_size) == (2, 6, 32)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (("--images", "my_net.py", "--network", "resnet26t"), "--images: there is no folder "),
+        (("--images", ".", "--network", "resnet26t"), " holds no images ("),
         (("--images", "nothing", "--network", "resnet26t"), "--images: there is no folder "),
         (("--images", "images", "--network", "resnet26x"), "Did you mean 'resnet26'?"),
         (("--images", "images", "--network", "resnet26t.no"), "allowed: resnet26t.ra2_in1k."),

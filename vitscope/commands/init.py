@@ -42,7 +42,6 @@ _PYTHON = """\
 _MEAN, _STD = [0.5, 0.5, 0.5], [0.25, 0.25, 0.25]
 # The maximum number of images of a first figure.
 _MOST = 100
-_SUFFIXES = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".tif", ".tiff")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -70,7 +69,7 @@ def run(arguments: Namespace) -> None:
     classes, side, count = _look_at_images_for_init(images)
     network, _, make = arguments.network.partition(":")
     found: dict[str, Any] = {"images": arguments.images, "network": arguments.network}
-    found |= {"classes": classes, "count": min(count, _MOST)}
+    found |= {"classes": classes, "count": count}
     if make:
         found |= {"side": side, "mean": _MEAN, "std": _STD}
         weights = f"{{path: {arguments.weights}}}" if arguments.weights else "{made: true}"
@@ -92,18 +91,14 @@ def run(arguments: Namespace) -> None:
 
 def _look_at_images_for_init(images: Path) -> tuple[str, int, int]:
     """Return the number of classes or null, the first image's shorter side, and the image count."""
-    from PIL import Image
+    from vitscope.data.sources.folder import glance, images_in
+    from vitscope.files.images import read_image_size
 
-    folders = [each for each in images.iterdir() if each.is_dir() and each.name[0] != "."]
-    files = sorted(each for each in images.rglob("*") if each.suffix.lower() in _SUFFIXES)
-    if not files:
-        raise VitscopeError(
-            f"--images: found no image in {quoted(images)}, allowed: a folder with files that end "
-            f"in {', '.join(_SUFFIXES)}."
-        )
-    with Image.open(files[0]) as image:
-        side = min(image.size)
-    return (str(len(folders)) if len(folders) > 1 else "null"), side, len(files)
+    found = glance(images, _MOST)
+    inside = images / found.classes[0] if found.classes else images
+    side = min(read_image_size(min(images_in(inside))))
+    classes = len(found.classes)
+    return (str(classes) if classes > 1 else "null"), side, found.images
 
 
 def _settings_of_timm_for_init(network: str) -> dict[str, Any]:

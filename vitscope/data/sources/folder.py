@@ -24,9 +24,9 @@ SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", 
 def open_split(source: Mapping[str, Any], split: str, file: Path) -> ImageFiles:
     """Open the images of a folder; images directly in it have no labels."""
     classes, empty = _class_folders(file)
-    files = [(image, UNKNOWN_LABEL) for image in sorted(_images_in(file))]
+    files = [(image, UNKNOWN_LABEL) for image in sorted(images_in(file))]
     for label, each in enumerate(classes):
-        files += [(image, label) for image in sorted(_images_in(each))]
+        files += [(image, label) for image in sorted(images_in(each))]
     # Digest only names and sizes, since reading every file would take too long.
     lines = (f"{image.relative_to(file)} {image.stat().st_size}" for image, _ in files)
     listing = hashlib.sha256(os.fsencode("\n".join(lines))).hexdigest()
@@ -37,7 +37,7 @@ def open_split(source: Mapping[str, Any], split: str, file: Path) -> ImageFiles:
 def glance(folder: Path, most: int) -> Glance:
     try:
         classes, empty = _class_folders(folder)
-        images = chain.from_iterable(map(_images_in, [folder, *classes]))
+        images = chain.from_iterable(map(images_in, [folder, *classes]))
         count = sum(1 for _ in islice(images, most))
         return Glance([each.name for each in classes], count, empty)
     except OSError as error:
@@ -69,10 +69,10 @@ def _class_folders(folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def _holds_images(folder: Path) -> bool:
-    return next(_images_in(folder), None) is not None
+    return next(images_in(folder), None) is not None
 
 
-def _images_in(folder: Path) -> Iterator[Path]:
+def images_in(folder: Path) -> Iterator[Path]:
     """Yield a folder's images unsorted, so that the first of many is found at once."""
     with os.scandir(folder) as entries:
         for entry in entries:
