@@ -56,7 +56,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _FastLoader(_Loader):
-    """Reads the same values twice as fast with a parser in C, whose error messages are poorer."""
+    """Reads the same values in half the time by a parser in C, whose error messages are poorer."""
 
     def __init__(self, text: str) -> None:
         super().__init__("")

@@ -55,7 +55,7 @@ def as_float(raw: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
 
 
 def row_sums(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Return the sum of the 64-bit words of each row; rows must be contiguous."""
+    """Return the sum of the words of each contiguous row: of the widest that a row is made of."""
     count = len(rows) if rows.ndim else 1
     if rows.size == 0:
         return np.zeros(count, np.uint64)
@@ -154,7 +154,7 @@ class TensorWriter:
         self._metadata[key] = value
 
     def write(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> None:
-        """Write `rows` of a tensor, starting at `first_row`."""
+        """Write `rows` of a tensor from `first_row` on, and add them to its checksum."""
         dtype, shape = self._tensors[name]
         if rows.dtype != DTYPES[dtype] or rows.ndim != len(shape) or rows.shape[1:] != shape[1:]:
             raise ValueError(f"{name}: got {rows.dtype}{rows.shape}, expected {dtype}{shape}")

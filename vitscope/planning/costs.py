@@ -30,7 +30,7 @@ ON_A_NODE = 600
 WITHOUT_TORCH = 300
 WITH_TORCH = 520
 
-# Copies of the weights in memory: in the file's tensors, in the network, and in between.
+# The most copies of the weights in memory at once: as read, as held, and changed on their way.
 COPIES_OF_WEIGHTS = 4
 # Bytes of memory for each byte of a network's `peak`: more than one, since allocators keep freed
 # memory; docs/cluster.md has the measurements.

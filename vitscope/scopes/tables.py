@@ -362,7 +362,7 @@ def read(folder: Path | str, study: Path | str | None = None) -> Made:
             f"give study=, the path of its file."
         )
     try:
-        # A program wrote the record, so that the checks for files that people write are not needed.
+        # A program wrote the record: the checks for files that people write are not needed.
         settings: Settings = yaml.safe_load(record.read_text(encoding="utf-8"))["study"]
     except (OSError, ValueError, TypeError, LookupError, yaml.YAMLError) as error:
         raise VitscopeError(

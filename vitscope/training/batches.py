@@ -75,7 +75,7 @@ class Batches:
         self._order = lru_cache(maxsize=1)(self._draw_order)
 
     def draw(self, epoch: int, step: int, finish: bool = True) -> Batch:
-        """Return a batch; without `finish`, pixels and labels before the second half."""
+        """Return a batch; without `finish`, as the first half of the augmentation leaves it."""
         first = step * self._batch_size
         with seeded(self._seed, epoch, step):
             chosen = self._order(epoch)[first : first + self._batch_size]

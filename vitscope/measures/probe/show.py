@@ -40,7 +40,7 @@ plot_probe = Chart(
 
 # The style of outlier curves: outliers are few, so draw them behind the curves of all tokens.
 _SMALL = FEW | {"zorder": 2.5}
-# The lowest share that is drawn: the share of outliers may be far below zero.
+# The lowest R² that is drawn: that of outlier tokens may be far below zero.
 _LOWEST = -0.2
 
 

@@ -196,7 +196,7 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         return self._add_write(tensor, before, written)
 
     def _add_write(self, tensor: Tensor, before: Value | Constant, written: Value) -> Value:
-        """Add a `write` operation: it combines `before` with what was `written` to its memory."""
+        """Add a `write` operation for `tensor`: `before`, partly replaced by `written`."""
         which = OperationId(self.module, ops.alike("write", tensor, self._images), 0)
         shapes, value = (tuple(tensor.shape),), Value(len(self._operations))
         self._operations.append(Operation(None, "write", which, shapes, (before, written)))
