@@ -2,6 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from PIL import Image
 
 from tests.runs.copies import EVERYTHING, SOME_KINDS, TINY, Workflow, copy_workflow
@@ -58,7 +59,8 @@ def test_as_many_threads_give_the_same_bytes_and_others_the_same_numbers(made, t
 def test_a_study_outside_the_repository_leaves_all_others_alone(alone):
     assert [path.name for path in (alone.root / "results").iterdir()] == [EVERYTHING]
     assert [path.name for path in (alone.root / "figures").iterdir()] == [EVERYTHING]
-    assert load_yaml(alone.root / f"results/{EVERYTHING}/run.yaml")["study"]["name"] == EVERYTHING
+    record = (alone.root / f"results/{EVERYTHING}/run.yaml").read_text(encoding="utf-8")
+    assert yaml.safe_load(record)["study"]["name"] == EVERYTHING
 
 
 @pytest.mark.parametrize(
