@@ -1,7 +1,6 @@
 """Eigenvalues, densities and traces: against exact matrices, and in any parts of the batches."""
 
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from tests.measures.hessian.networks import (
 )
 from tests.measures.hessian.test_operator import matrix_of
 from vitscope.errors import VitscopeError
-from vitscope.measures.given import OnLoss, Parts
+from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.compute import (
     estimate_traces,
     hessian_parts,
@@ -36,7 +35,6 @@ from vitscope.measures.hessian.compute import (
 )
 from vitscope.measures.hessian.lanczos import largest_eigenvalues
 from vitscope.measures.hessian.measure import CURVATURE_TABLE, HESSIAN_DENSITY_TABLE, HESSIAN_TABLE
-from vitscope.measures.hessian.merge import merge_hessian
 from vitscope.measures.hessian.operator import gauss_newton_of_model, hessian_of_model
 from vitscope.networks.finding.blocks import LAYERS, list_blocks
 from vitscope.training.steps import trained_parameters
@@ -112,19 +110,6 @@ def test_a_density_adds_up_to_one(given: OnLoss) -> None:
     assert sums.index.tolist() == [(batch, probe) for batch in (0, 1) for probe in (0, 1, 2)]
     np.testing.assert_allclose(sums["sum"], 1, atol=1e-12)
     assert (sums["size"] == 7).all()
-
-
-def test_parts_of_all_snapshots_are_merged(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = product(["warmup", "end"], range(4), range(1, 6))
-    table = pd.DataFrame(rows, columns=["snapshot", "batch", "rank"]).assign(model="vit")
-    failed = (table["snapshot"] == "end") & (table["batch"] == 0) & (table["rank"] == 3)
-    table["converged"] = ~failed
-    parts = iter([table[first : first + 10] for first in range(0, 40, 10)])
-    merged = merge_hessian(Parts("vit", parts, pd.DataFrame()))
-    pd.testing.assert_frame_equal(merged, table)
-    assert capsys.readouterr().out == (
-        "end: 1 of 20 eigenvalues have not converged: raise analysis.hessian.iterations\n"
-    )
 
 
 SETTINGS: dict[str, Any] = {"probes": 2, "tolerance": 1e-5, "iterations": 100}
