@@ -21,7 +21,7 @@ from vitscope.package_data import ROOT, STYLE
 from vitscope.scopes.looking import Scope
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
-OF_THE_LOSS = ("landscape", "hessian", "hessian_density", "curvature")
+OF_THE_LOSS = [name for name in in_memory()[1:] if registry.declared(name).needs == "loss"]
 
 
 def results_of(workflow: Workflow, name: str) -> Made:
@@ -56,7 +56,7 @@ def test_every_table_is_that_of_the_workflow(every_kind: Workflow) -> None:
     made = results_of(every_kind, EVERYTHING)
     others = [name for name in in_memory() if name not in (*OF_THE_LOSS, "position_bias")]
     compared(made.looked_at("vit"), made, others)
-    compared(of_the_loss(made, "vit"), made, [*OF_THE_LOSS])
+    compared(of_the_loss(made, "vit"), made, OF_THE_LOSS)
     between = vitscope.compare({name: made.looked_at(name) for name in ("vit", "resnet")})
     expected = made.table("cka_between", "vit+resnet")
     pd.testing.assert_frame_equal(between.table("cka_between"), expected, check_exact=True)
