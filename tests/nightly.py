@@ -48,15 +48,15 @@ class Step:
 
 
 STEPS = (
-    Step("slow tests of the library, plans, promises, real data", 52),
+    Step("slow tests of the library, plans, promises, real data", 120),
     Step("Slurm: dead nodes, killed runs, too little memory", 20, "tests/slurm"),
     Step("the study of the paper, with golden weights", 20, "tests/runs/test_golden_study.py"),
-    Step("damage, full disks, clocks, caches", 60, "tests/faults"),
+    Step("damage, full disks, clocks, caches", 30, "tests/faults"),
     Step("2,000 networks that nobody wrote", 45, module="tests.drawn", cases=("--count", 2000)),
     Step(
         "damaged files for every reader", 30, module="tests.security.fuzz", cases=("--runs", 2000)
     ),
-    Step("runs that are killed 20 times", 120, "tests/faults/test_kills.py"),
+    Step("runs that are killed 20 times", 60, "tests/faults/test_kills.py"),
 )
 
 
