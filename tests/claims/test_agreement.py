@@ -26,11 +26,12 @@ CASES = [
     ("frequency_noise", "fig2b.csv", "ViT"),
     ("lesion", "fig10b_swin.csv", "Swin"),
 ]
+NO_INTERVAL = {"ci_low": np.nan, "ci_high": np.nan}
 
 
 def as_measured(kind: str, points: pd.DataFrame) -> pd.DataFrame:
     """Return published points as rows of the table that a measurement of them would write."""
-    points = points.assign(model="m", height=8, width=8, measure="diagonal")
+    points = points.assign(model="m", height=8, width=8, measure="diagonal", **NO_INTERVAL)
     if kind == "fourier_depth":
         zero = points.assign(frequency=0.0, delta_log_amplitude=0.0)
         return pd.concat([zero, points.assign(frequency=1.0)])

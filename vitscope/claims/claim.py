@@ -9,7 +9,7 @@ import pandas as pd
 
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Points, subsamples
-from vitscope.claims.statistics import Found, Statistic
+from vitscope.claims.statistics import Found, Statistic, falls, rises
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,19 @@ class Claim:
 
 # A claim of a source: its name, its statement, and its statistic.
 Row = tuple[str, str, Statistic]
+
+
+def rows_of_blocks(name: str, value: str, what: str) -> tuple[Row, ...]:
+    """Return the claims that MSAs reduce a value and that Convs and MLPs increase it.
+
+    `value` is its column, `what` names it in texts, and `name` in the names of the claims.
+    """
+    convs = "Convs that do not subsample"
+    return (
+        (f"msa_reduces_{name}", f"MSAs reduce the {what}", falls("msa", value, what)),
+        (f"conv_increases_{name}", f"{convs} increase the {what}", rises("conv", value, what)),
+        (f"mlp_increases_{name}", f"MLPs increase the {what}", rises("mlp", value, what)),
+    )
 
 
 def make_claims(

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from vitscope.corruptions import MEAN
 from vitscope.drawing.looks import BANDS, RANGE_ALPHA, SKETCHED, THIN, ZERO, Look
-from vitscope.measures.fourier.show import AMPLITUDE, diagonal_curves_of, ends_of_curves
+from vitscope.measures.fourier.show import AMPLITUDE, diagonals, ends_of_curves
 from vitscope.measures.hessian.show import density_per_decade, published_per_decade
 
 
@@ -33,14 +33,14 @@ def sketch_feature_variance(axes: Axes, points: pd.DataFrame, look: Look) -> Non
 
 def sketch_fourier_depth(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     if "measure" in points:
-        points = ends_of_curves(diagonal_curves_of(points)[0].sort_values(["index", "frequency"]))
+        points = ends_of_curves(diagonals(points))
     _sketch_by_depth(axes, points, "delta_log_amplitude", f"{AMPLITUDE} at 1.0π", look)
 
 
 def sketch_fourier_curves(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     """Draw the amplitudes at each cut point, with later cut points more opaque."""
     if "measure" in points:
-        points = diagonal_curves_of(points)[0]
+        points = diagonals(points)
     last = points["index"].max()
     for index, curve in points.sort_values(["index", "frequency"]).groupby("index"):
         amplitude = curve["delta_log_amplitude"]

@@ -119,7 +119,7 @@ def points(which: int, **columns) -> pd.DataFrame:
 def figure():
     variance = points(0).rename(columns={"value": "variance"})
     steps = [points(1, measure="diagonal", frequency=each) for each in (0.0, 0.5, 1.0)]
-    fourier = pd.concat(steps)
+    fourier = pd.concat(steps).assign(ci_low=np.nan, ci_high=np.nan)
     fourier["delta_log_amplitude"] = fourier["value"] * fourier["frequency"]
     tables = {"feature_variance": variance, "fourier": fourier}
     return drawn_from("variance_by_epoch", tables, BY_EPOCH_MEMBERS)

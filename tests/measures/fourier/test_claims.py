@@ -20,7 +20,7 @@ def fourier(model, kinds, sizes, components, measure="diagonal") -> pd.DataFrame
             value = component * frequency**2 if size > 1 else 0.0
             rows.append((index, kind, size, size, measure, frequency, value))
     columns = ["index", "kind", "height", "width", "measure", "frequency", "delta_log_amplitude"]
-    points = pd.DataFrame(rows, columns=columns).assign(model=model)
+    points = pd.DataFrame(rows, columns=columns).assign(model=model, ci_low=np.nan, ci_high=np.nan)
     return points.assign(depth=points["index"] / max(len(kinds) - 1, 1))
 
 

@@ -21,9 +21,10 @@ from vitscope.claims.claim import (
     every_model,
     in_order,
     make_claims,
+    rows_of_blocks,
 )
 from vitscope.claims.points import Points
-from vitscope.claims.statistics import HALF, Found, falls, falls_more, lower_at_cut_points, rises
+from vitscope.claims.statistics import HALF, Found, falls, falls_more, lower_at_cut_points
 from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent, label_decades
 from vitscope.drawing.charts import Chart, Rows, Steps, Theirs
 from vitscope.drawing.figure import Member, Members, rows_of
@@ -40,13 +41,7 @@ CLAIMS_FEATURE_VARIANCE = Evidence(
         "Fig. 9",
         every_model,
         "The paper's Fig. 9 and D.1.",
-        ("msa_reduces_variance", "MSAs reduce the feature map variance", falls("msa", *_VALUE)),
-        (
-            "conv_increases_variance",
-            "Convs that do not subsample increase the feature map variance",
-            rises("conv", *_VALUE),
-        ),
-        ("mlp_increases_variance", "MLPs increase the feature map variance", rises("mlp", *_VALUE)),
+        *rows_of_blocks("variance", *_VALUE),
         (
             "subsampling_reduces_variance",
             "Subsampling reduces the feature map variance",
@@ -82,24 +77,13 @@ _WHY = (
     "residual stream; the share is that of all variance of the feature maps that is within "
     "images, over space."
 )
-_OF_IMAGES = "share", "share within images"
 CLAIMS_SPATIAL_SHARE = CLAIMS_VARIANCE_AND_SHARE = Evidence(
     "spatial_share",
     make_claims(
         "after Fig. 9",
         every_model,
         _WHY,
-        ("msa_reduces_share", "MSAs reduce the share within images", falls("msa", *_OF_IMAGES)),
-        (
-            "conv_increases_share",
-            "Convs that do not subsample increase the share within images",
-            rises("conv", *_OF_IMAGES),
-        ),
-        (
-            "mlp_increases_share",
-            "MLPs increase the share within images",
-            rises("mlp", *_OF_IMAGES),
-        ),
+        *rows_of_blocks("share", "share", "share within images"),
     ),
     in_order,
 )

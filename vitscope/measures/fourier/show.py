@@ -18,17 +18,12 @@ from vitscope.claims.claim import (
     convolutional,
     every_model,
     make_claims,
+    rows_of_blocks,
     with_subsampling,
 )
 from vitscope.claims.intervals import known_share_interval
 from vitscope.claims.points import AllPublished, Points
-from vitscope.claims.statistics import (
-    falls,
-    falls_more,
-    lower_at_cut_points,
-    rises,
-    share,
-)
+from vitscope.claims.statistics import falls_more, lower_at_cut_points, rises, share
 from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
 from vitscope.drawing.charts import Across, Chart, Curve, Rows, Theirs
 from vitscope.drawing.figure import Members, rows_of
@@ -44,9 +39,10 @@ _ENDS = Curve("delta_log_amplitude")
 _BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude", AMPLITUDE), _ENDS))
 
 
-def diagonal_curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the rows of the curves along the half-diagonal, and the columns to sort them by."""
-    return table[table["measure"] == "diagonal"], ["index", "frequency"]
+def diagonals(rows: pd.DataFrame, _blocks: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Return the rows of the curves along the half-diagonal, by cut point and frequency."""
+    diagonal = rows[rows["measure"] == "diagonal"]
+    return diagonal.sort_values(["index", "frequency"], ignore_index=True)
 
 
 def ends_of_curves(curves: pd.DataFrame) -> pd.DataFrame:
@@ -73,7 +69,7 @@ def draw_fourier_curves(axes: Axes, curves: pd.DataFrame) -> None:
 def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model: its curves and, below them, their values at 1.0 pi by depth."""
     upper, lower = stack_panels(len(members), 2, _LEAST)
-    for panel in upper.of_models(members, *diagonal_curves_of(table)):
+    for panel in upper.of_models(members, diagonals(table)):
         draw_fourier_curves(panel.axes, panel.rows)
     ends = ends_of_models(table, members)
     for panel in lower.of_models(members, ends, ["index"]):
@@ -87,7 +83,7 @@ def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
 def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw the curves of each model in a panel, and published curves in a panel below."""
     rows = stack_panels(len(members), 2 if published else 1)
-    for panel in rows[0].of_models(members, *diagonal_curves_of(table)):
+    for panel in rows[0].of_models(members, diagonals(table)):
         draw_fourier_curves(panel.axes, panel.rows)
     drawn = list(rows[0].axes)
     below = rows[1].axes if published else ()
@@ -156,8 +152,8 @@ def _with_accuracy_intervals(bins: pd.DataFrame) -> pd.DataFrame:
 
 def ends_of_models(table: pd.DataFrame, members: Members) -> pd.DataFrame:
     """Return the rows at 1.0 pi of all cut points, for all models."""
-    curves, order = diagonal_curves_of(table)
-    return pd.concat(ends_of_curves(rows_of(curves, member.model, order)) for member in members)
+    curves = diagonals(table)
+    return pd.concat(ends_of_curves(rows_of(curves, member.model)) for member in members)
 
 
 def plot_spectrum(table: pd.DataFrame, members: Members) -> Figure:
@@ -183,19 +179,6 @@ _WHY = (
     f"The paper's Fig. 8 and D.2. {_WHAT} The claim that subsampling raises it comes from the "
     "ResNet of Fig. 2a."
 )
-
-
-def _sorted_diagonals(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    """Return the log amplitudes along the diagonal, sorted by cut point and frequency."""
-    diagonal = rows[rows["measure"] == "diagonal"]
-    return diagonal.sort_values(["index", "frequency"], ignore_index=True)
-
-
-def _high_frequency_components(curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the high-frequency component of each cut point; null if only frequency 0 exists."""
-    last = curves.groupby("index").tail(1).reset_index(drop=True)
-    component = last[_COMPONENT].where(last["frequency"] > 0)
-    return last.assign(**{_COMPONENT: component})
 
 
 def _rises_between_cut_points(curves: Points) -> Array:
@@ -228,7 +211,7 @@ CLAIMS_FOURIER_CURVES = Evidence(
             f"The paper's Fig. 2a. {_WHAT}",
         ),
     ),
-    _sorted_diagonals,
+    diagonals,
     curve=ScoredCurve("frequency", _COMPONENT, by="index"),
 )
 CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
@@ -238,21 +221,7 @@ CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
             "Fig. 8",
             every_model,
             _WHY,
-            (
-                "msa_reduces_high_frequency",
-                "MSAs reduce the high-frequency component",
-                falls("msa", *_VALUE),
-            ),
-            (
-                "conv_increases_high_frequency",
-                "Convs that do not subsample increase the high-frequency component",
-                rises("conv", *_VALUE),
-            ),
-            (
-                "mlp_increases_high_frequency",
-                "MLPs increase the high-frequency component",
-                rises("mlp", *_VALUE),
-            ),
+            *rows_of_blocks("high_frequency", *_VALUE),
         ),
         Claim(
             "subsampling_increases_high_frequency",
@@ -286,9 +255,7 @@ CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
             "layers at the ends of stages reduce high frequencies in ConvNeXt and not in ResNet.",
         ),
     ),
-    lambda rows, blocks: with_subsampling(
-        _high_frequency_components(_sorted_diagonals(rows, blocks))
-    ),
+    lambda rows, _: with_subsampling(ends_of_curves(diagonals(rows))),
     curve=ScoredCurve("depth", _COMPONENT),
 )
 CLAIMS_AVERAGING = Evidence(
@@ -303,5 +270,5 @@ CLAIMS_AVERAGING = Evidence(
             AVERAGED.format("remove high frequencies"),
         ),
     ),
-    lambda rows, blocks: _high_frequency_components(_sorted_diagonals(rows, blocks)),
+    lambda rows, _: ends_of_curves(diagonals(rows)),
 )
