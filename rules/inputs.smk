@@ -12,7 +12,7 @@ from vitscope.jobs.latents import FORMATS as LATENTS_FORMATS
 from vitscope.jobs.networks import checkpoint_entry
 from vitscope.jobs.job import model_of
 from vitscope.jobs.measures import case_of, measure_of_parts
-from vitscope.jobs.reporting import splits_to_report
+from vitscope.jobs.provenance import splits_to_report
 from vitscope.networks.checkpoints.weight_sources import local_file
 from vitscope.planning.costs import COUNTED, keeps_latents
 

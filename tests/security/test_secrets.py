@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.jobs import text_of_record
 from tests.helpers.refusals import refusal
 from tests.helpers.web import Site, status, whole
 from tests.security.test_settings import STUDY, refusal_of_study
 from vitscope.data.archives import find_official_archive
 from vitscope.data.sources import cifar10
-from vitscope.jobs.provenance import run_record
 from vitscope.networks.checkpoints.weight_sources import describe_source, download_checkpoint
 from vitscope.web import redact
 
@@ -81,7 +81,7 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(
 def test_the_record_of_a_run_shows_no_token(tmp_path: Path) -> None:
     study = deepcopy(STUDY)
     study["models"]["vit"]["checkpoint"] = {"url": f"https://host/a.pth{QUERY}"}
-    record = run_record("own", study, [], [], [], str(tmp_path))
+    record = text_of_record(tmp_path, study)
     assert SECRET not in record
     assert "https://host/a.pth?X-Signature=~" in record
     assert study["models"]["vit"]["checkpoint"]["url"].endswith(QUERY)

@@ -60,7 +60,7 @@ def _models_to_check(study: "Study", named: list[str]) -> list[str]:
 def _check_data_files(study: "Study") -> dict[str, tuple[str, str]]:
     """Return a verdict for each data set that figures need and whose files are missing."""
     from vitscope.data.opening import archive_needed, local_files
-    from vitscope.jobs.reporting import splits_to_report
+    from vitscope.jobs.provenance import splits_to_report
 
     wrong = {}
     for dataset, split in splits_to_report(study):

@@ -1,22 +1,18 @@
 """The job of claims: count the claims about figures, draw the verdicts, and introduce the study."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple
 
 from vitscope.claims.tables import AGREEMENT, CLAIMS
-from vitscope.files.pages import page_as_html, page_as_latex, page_as_markdown
+from vitscope.files.pages import as_fragment, page_as_html, page_as_latex, page_as_markdown
 from vitscope.files.tables import Table, read_warnings
 from vitscope.files.whole import write_text
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
-from vitscope.jobs.reporting import (
-    introduce_study_in_report,
-    tables_in,
-    values_of_report_introduction,
-)
-from vitscope.jobs.tables import columns_of, read_all
+from vitscope.jobs.tables import columns_of, read_all, tables_in
 from vitscope.measures import registry
 from vitscope.networks.building.family import complete_family_arch
 from vitscope.networks.finding.cut_points import BLOCKS
@@ -55,11 +51,15 @@ def job_values_to_count_claims(study: Study, among: Collection[str]) -> Values:
 
 
 def _values_of_claims_job(study: Study, names: Names) -> Values:
+    shown = sorted({study.models[name].data for name in study.models_of()})
+    classes = {name: study.data[name].classes for name in shown}
+    data = [f"{name}, {count} classes" if count else name for name, count in classes.items()]
     return {
         "study": describing.title(study),
+        "description": study.description,
+        "data": "; ".join(data),
         **job_values_to_count_claims(study, study.figures),
         "labels": describing.labels(study),
-        "introduction": values_of_report_introduction(study),
     }
 
 
@@ -129,10 +129,7 @@ def count_claims_job(inputs: Files, outputs: Files, values: Values, resources: R
     write_text(outputs["page"], page_as_html(*page))
     write_text(outputs["latex"], page_as_latex(title, shown))
     _draw_verdicts_in_claims_job(claims, outputs, values, inputs["style"])
-    given = {**inputs, "claims": outputs["claims"]}
-    introduce_study_in_report(
-        given, {"page": outputs["introduction"]}, values["introduction"], resources
-    )
+    write_text(outputs["introduction"], introduce_study_in_report(claims, inputs, values))
 
 
 COUNT_CLAIMS = Job(run=count_claims_job, values=_values_of_claims_job)
@@ -151,3 +148,54 @@ def _draw_verdicts_in_claims_job(
         for ending in ("pdf", "png", "svg"):
             about = {"Study": values["study"]}
             save(figure, outputs[ending], "Verdicts on claims of the paper", about)
+
+
+def introduce_study_in_report(claims: "pd.DataFrame", inputs: Files, values: Values) -> str:
+    """Return the introduction as HTML; networks with the same cut points share a picture."""
+    from vitscope.claims.report import count_in_words
+
+    paragraphs = [
+        values["description"],
+        f"Images: {values['data']}." if values["data"] else "",
+        count_in_words(claims),
+    ]
+    pictures = _draw_networks_for_report(
+        _group_blocks_for_report(read_all(BLOCKS, inputs["cut_points"]), values["labels"]),
+        inputs["style"],
+    )
+    return as_fragment(values["study"], paragraphs, pictures)
+
+
+def _group_blocks_for_report(
+    blocks: "pd.DataFrame", labels: Mapping[str, str]
+) -> "dict[str, pd.DataFrame]":
+    """Return each distinct block table, by the joined labels of all networks that have it."""
+    found: dict[str, tuple[list[str], pd.DataFrame]] = {}
+    for model, rows in blocks.groupby("model", sort=False):
+        points = rows.drop(columns="model").to_json(orient="records")
+        found.setdefault(points, ([], rows))[0].append(labels[str(model)])
+    shown = {}
+    for names, rows in found.values():
+        sides = " and ".join(rows["norm"].dropna().unique())
+        read = f" (read {sides} the norms of sums)" if sides else ""
+        shown[", ".join(names) + read] = rows
+    return shown
+
+
+def _draw_networks_for_report(
+    networks: "Mapping[str, pd.DataFrame]", style_file: str
+) -> dict[str, bytes]:
+    from tempfile import TemporaryDirectory
+
+    from vitscope.drawing.figure import literal
+    from vitscope.drawing.network import plot_cut_points
+    from vitscope.drawing.saving import save, style
+
+    drawn = {}
+    with style(style_file), TemporaryDirectory() as folder:
+        file = Path(folder) / "network.svg"
+        for label, blocks in networks.items():
+            title = f"Blocks of {label}, and their multiply-adds"
+            save(plot_cut_points(blocks, literal(label)), file, title, {})
+            drawn[title] = file.read_bytes()
+    return drawn

@@ -1,9 +1,9 @@
-"""The record of a run: what it takes to make the same results again."""
+"""The job of the record of a run: what it takes to make the same results again."""
 
 import json
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,12 @@ from typing import Any
 import yaml
 
 from vitscope import __version__
-from vitscope.files.tensors import TensorFile
-from vitscope.files.whole import sha256_of
+from vitscope.files.pages import text_as_html
+from vitscope.files.whole import sha256_of, write_text
+from vitscope.jobs.job import Files, Job, Resources, Study, Values
+from vitscope.jobs.tables import tables_in
 from vitscope.measures import registry
+from vitscope.package_data import ROOT
 from vitscope.web import redact
 
 PACKAGES = (
@@ -30,6 +33,17 @@ PACKAGES = (
 )
 
 
+def splits_to_report(study: Study) -> list[tuple[str, str]]:
+    """Return the data sets and splits that the figures of a study are made from."""
+    shown = {
+        (study.models[model].data, name)
+        for measure in study.measures()
+        for model in study.models_of(measure)
+        for name in registry.of(study).declared(measure).splits(study)
+    }
+    return sorted(shown)
+
+
 class _Dumper(yaml.SafeDumper):
     """Writes shared settings in full for each model that has them, not as references."""
 
@@ -37,10 +51,10 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _git_commit(root: str) -> str | None:
-    command = ["git", "-C", root, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+def _git_commit() -> str | None:
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=True)
+        answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     return answer.stdout.strip()
@@ -68,18 +82,13 @@ def _with_numbered_classes(facts: Mapping[str, str]) -> dict[str, Any]:
     return {**facts, **({"classes": named} if named else {})}
 
 
-def run_record(
-    name: str,
-    settings: Mapping[str, Any],
-    checkpoints: Iterable[str],
-    data: Iterable[str],
-    tables: Iterable[str],
-    root: str,
-) -> str:
-    """Return the record of a study's run as YAML; the study's settings include the seeds."""
+def record_run_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Write the record as YAML and as a page; the study's settings include the seeds."""
+    from vitscope.files.tensors import TensorFile
+
     record = {
         "vitscope": __version__,
-        "commit": _git_commit(root),
+        "commit": _git_commit(),
         "python": platform.python_version(),
         "packages": {
             **{package: _installed_version(package) for package in PACKAGES},
@@ -87,16 +96,23 @@ def run_record(
         },
         "checkpoints": {
             Path(path).stem: {"sha256": sha256_of(path), **TensorFile(path).metadata}
-            for path in checkpoints
+            for path in inputs["checkpoints"]
         },
         "data": {
             f"{Path(path).parent.name}/{Path(path).stem}": {
                 "sha256": sha256_of(path),
                 **_with_numbered_classes(TensorFile(path).metadata),
             }
-            for path in data
+            for path in inputs["data"]
         },
-        "tables": {Path(path).stem: {"sha256": sha256_of(path)} for path in tables},
-        "study": {"name": name, **_without_secrets(settings)},
+        "tables": {Path(path).stem: {"sha256": sha256_of(path)} for path in tables_in(inputs)},
+        "study": {"name": values["name"], **_without_secrets(values["study"])},
     }
-    return yaml.dump(record, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    text = yaml.dump(record, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    write_text(outputs["record"], text)
+    write_text(outputs["page"], text_as_html(f"Record of the run: {values['name']}", text))
+
+
+RECORD_RUN = Job(
+    run=record_run_job, values=lambda study, names: {"name": study.name, "study": study.settings}
+)

@@ -47,6 +47,12 @@ def find_table(name: str) -> Table:
     return tables()[name]
 
 
+def tables_in(inputs: Files) -> list[str]:
+    """Return the paths of all tables among inputs; an input is a path or a list of paths."""
+    listed = ([given] if isinstance(given, str) else given for given in inputs.values())
+    return [path for paths in listed for path in paths if path.endswith(".parquet")]
+
+
 def read_all(table: Table, paths: Iterable[str]) -> "pd.DataFrame":
     """Return the rows of a table from several files, with a new index."""
     import pandas as pd
