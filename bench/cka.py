@@ -24,8 +24,8 @@ from bench.extraction import (
 )
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.measures.cka.compute import mean_cka, measure_cka
-from vitscope.measures.given import OnLatents
+from vitscope.measures.cka.compute import measure_cka, merge_cka
+from vitscope.measures.given import OnLatents, Parts
 from vitscope.networks.running.latents import write_latents
 
 # As in a job of the workflow, which has one thread.
@@ -95,7 +95,7 @@ def _measure_merge() -> Row:
     shards = [part.assign(first_image=first) for first in range(0, MANY_IMAGES, BATCH)]
     return Row(
         f"merging the CKA of {MANY_IMAGES:,} images, 50 cut points",
-        seconds_of(lambda: mean_cka("net", pd.concat(shards))),
+        seconds_of(lambda: merge_cka(Parts("net", iter(shards), pd.DataFrame()))),
         "s",
         detail=f"{len(shards)} batches of {BATCH}",
     )

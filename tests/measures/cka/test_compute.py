@@ -20,7 +20,6 @@ from vitscope.measures.cka import compute as cka
 from vitscope.measures.cka.compute import (
     gram,
     hsic,
-    mean_cka,
     measure_cka,
     measure_cka_between,
     merge_cka,
@@ -224,7 +223,7 @@ def test_a_single_image_that_differs_is_no_similarity(tmp_path: Path) -> None:
 def test_bfloat16_latents_are_as_they_are_on_disk(tmp_path: Path) -> None:
     raw, values = zip(*map(rounded, MAPS), strict=True)
     latents = OnLatents(written(tmp_path / "latents", raw, "BF16"), 0)
-    merged = mean_cka("net", measure_cka(latents, 8))
+    merged = merge_cka(Parts("net", iter([measure_cka(latents, 8)]), pd.DataFrame()))
     expected = cka_by_formula(values, 8)
     np.testing.assert_allclose(matrix(merged), expected, rtol=1e-5)
 

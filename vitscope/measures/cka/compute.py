@@ -98,25 +98,20 @@ def gram_batches(
         yield first_image + first, _gram_matrices(latents, first, batch_size)
 
 
-def hsic_rows(count: int, batches: Iterable[tuple[int, Array]]) -> pd.DataFrame:
-    """Return the HSIC of all pairs of `count` cut points for each batch of `gram_batches`."""
-    index, other = np.triu_indices(count)
-    found = [(first, grams.shape[-1], hsic(grams)[index, other]) for first, grams in batches]
-    first_images, images, values = zip(*found, strict=True) if found else ((), (), ())
+def measure_cka(given: OnLatents, batch_size: int) -> pd.DataFrame:
+    index, other = np.triu_indices(len(given.latents.names))
+    batches = gram_batches(given.latents, given.first_image, batch_size)
+    found = [(first, hsic(grams)[index, other]) for first, grams in batches]
+    first_images, values = zip(*found, strict=True) if found else ((), ())
     return pd.DataFrame(
         {
             "index": np.tile(index, len(found)),
             "other_index": np.tile(other, len(found)),
             "first_image": np.repeat(np.asarray(first_images, np.int64), len(index)),
-            "images": np.repeat(np.asarray(images, np.int64), len(index)),
+            "images": np.full(len(found) * len(index), batch_size),
             "hsic": np.concatenate(values) if found else np.empty(0),
         }
     )
-
-
-def measure_cka(given: OnLatents, batch_size: int) -> pd.DataFrame:
-    batches = gram_batches(given.latents, given.first_image, batch_size)
-    return hsic_rows(len(given.latents.names), batches)
 
 
 def measure_cka_between(given: OnLatents, batch_size: int) -> pd.DataFrame:
@@ -145,12 +140,8 @@ def _cka_from_hsic(hsic: Array) -> Array:
     return found
 
 
-def mean_cka(model: str, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the CKA of all pairs of cut points, each in both orders, from rows of all shards."""
-    return _cka_of_batches(model, rows, _hsic_by_batch(rows))
-
-
-def _cka_of_batches(model: str, rows: pd.DataFrame, batches: Array) -> pd.DataFrame:
+def _mean_cka(model: str, images: int, batches: Array) -> pd.DataFrame:
+    """Return the CKA of all pairs of cut points, each in both orders, from HSIC (batches, K, K)."""
     means = batches.mean(axis=0)
     index, other = np.indices(means.shape).reshape(2, -1)
     return pd.DataFrame(
@@ -158,7 +149,7 @@ def _cka_of_batches(model: str, rows: pd.DataFrame, batches: Array) -> pd.DataFr
             "model": model,
             "index": index,
             "other_index": other,
-            "images": rows.groupby("first_image")["images"].first().sum(),
+            "images": images,
             "batches": len(batches),
             "hsic": means.ravel(),
             "cka": _cka_from_hsic(means).ravel(),
@@ -184,7 +175,8 @@ def cka_without_each_batch(batches: Array) -> list[Any]:
 def merge_cka(parts: Parts) -> pd.DataFrame:
     rows = pd.concat(parts.tables)
     batches = _hsic_by_batch(rows)
-    means = _cka_of_batches(parts.model, rows, batches)
+    images = int(rows.groupby("first_image")["images"].first().sum())
+    means = _mean_cka(parts.model, images, batches)
     return means.assign(cka_without=cka_without_each_batch(batches))
 
 
@@ -201,7 +193,7 @@ def _stored_gram_batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, 
 
 
 def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
-    batches, own = [], 0
+    batches, own, images = [], 0, 0
     for one, other in zip_longest(
         _stored_gram_batches(parts.tables), _stored_gram_batches(others.tables)
     ):
@@ -210,9 +202,9 @@ def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
                 f"The parts of '{parts.model}' and '{others.model}' are of different images: "
                 "delete those of both and run again."
             )
-        own, grams = len(one[1]), np.concatenate([one[1], other[1]])
-        batches.append(hsic_rows(len(grams), [(one[0], grams)]))
-    rows = mean_cka(parts.model, pd.concat(batches))
+        own, images = len(one[1]), images + one[1].shape[-1]
+        batches.append(hsic(np.concatenate([one[1], other[1]])))
+    rows = _mean_cka(parts.model, images, np.stack(batches))
     between = rows[(rows["index"] < own) & (rows["other_index"] >= own)]
     return between.assign(
         other_model=others.model, other_index=between["other_index"] - own
