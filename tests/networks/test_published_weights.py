@@ -17,9 +17,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.helpers.dinov2_graph import IMAGENET, numbers_by_hand, rollout_by_hand, run_graph
+from tests.helpers.dinov2_graph import IMAGENET, rollout_by_hand, run_graph
 from tests.helpers.registries import Packages, importing_from
 from tests.helpers.splits import built, on_model
+from tests.measures.attention import by_hand
 from vitscope.data.archives import download_official_archive
 from vitscope.data.opening import declared
 from vitscope.data.sources.cue_conflict import open_split, read_cue_conflict_categories
@@ -200,11 +201,18 @@ def test_attention_is_that_of_onnx_runtime(packages: Packages, tmp_path: Path) -
     settings = {**IMAGENET, "classes": None, "image_size": 224}
     given = replace(on_model(network, images, batch_size=2), settings=settings)
     selection = {"images": 3, "seed": None, "shard_size": 3}
-    table = measure_attention(given, 0, selection).set_index(["attention", "image", "head"])
+    table = (
+        measure_attention(given, 0, selection)
+        .set_index(["attention", "image", "head"])
+        .sort_index()
+    )
     assert len(table) == 12 * 3 * 6
-    for where in np.ndindex(seen.attention.shape[:3]):
-        for name, expected in numbers_by_hand(seen.attention[where], 16, 14).items():
-            assert table.loc[where, name] == pytest.approx(expected, rel=2e-4), (where, name)
+    places = by_hand.grid(16, 14).reshape(1, -1, 2)
+    for block, image in np.ndindex(seen.attention.shape[:2]):
+        weights = seen.attention[block, image, None, None]
+        for name, expected in by_hand.Seen(weights, places, prefix=1).numbers().items():
+            found = table.loc[(block, image), name]
+            np.testing.assert_allclose(found, expected, rtol=2e-4, err_msg=f"{block} {name}")
 
     shown = {"shown": 3, "images": 3, "seed": None}
     rollout = measure_rollout(given, "mean", 0.0, shown)
