@@ -235,10 +235,8 @@ def hold_numbers(tables: dict[str, pd.DataFrame], seen: Seen) -> None:
     assert (attention["keys"] == 1 + GRID**2).all()
     of_heads = attention.dropna(subset="head").set_index(["attention", "head"]).sort_index()
     places = by_hand.grid(GRID, 14).reshape(1, -1, 2)
-    # The first block and the last.
-    for block in (0, 11):
-        weights = seen.attention[block, :, None]
-        for name, expected in by_hand.Seen(weights, places, prefix=1).numbers().items():
+    for block, weights in enumerate(seen.attention):
+        for name, expected in by_hand.Seen(weights[:, None], places, 1).numbers().items():
             found = of_heads.loc[block, name]
             np.testing.assert_allclose(found, expected, rtol=2e-4, err_msg=f"{block} {name}")
     rollouts = tables["attention_rollout"].sort_values("image")["rollout"]
