@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import described, read
+from tests.helpers.toys import C, Net, Residual, Tokens, mlp
 from tests.helpers.written import FOLDER
 from vitscope.errors import VitscopeError
 from vitscope.measures.branches.lesion import lesioned
@@ -18,25 +19,6 @@ from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import Silencing, capturing
 from vitscope.networks.finding.cut_points import BLOCKS, parse_cut_points, write_cut_points
-
-C = 8
-
-
-def mlp() -> nn.Module:
-    return nn.Sequential(nn.Linear(C, 2 * C), nn.GELU(), nn.Linear(2 * C, C))
-
-
-class Net(nn.Module):
-    def __init__(self, branch: nn.Module) -> None:
-        super().__init__()
-        self.stem, self.norm = nn.Conv2d(3, C, 4, 4), nn.LayerNorm(C)
-        self.branch, self.last, self.head = branch, mlp(), nn.Linear(C, 5)
-
-    def forward(self, images: Tensor) -> Tensor:
-        x = self.stem(images).flatten(2).transpose(1, 2)
-        x = x + self.branch(self.norm(x))
-        x = x + self.last(x)
-        return self.head(x.mean(1))
 
 
 def test_many_scaled_sums_are_no_recurrence() -> None:
@@ -52,8 +34,9 @@ def test_many_scaled_sums_are_no_recurrence() -> None:
             y = sum(0.5 * each for each in outputs)
             return 0.5 * y * (1 + torch.tanh(0.8 * (y + 0.04 * y**3)))
 
-    points = list_blocks("net", Net(Weighted()).eval(), described(32)).points
-    assert [point.kind for point in points] == ["stem", "mlp", "mlp"]
+    model = Net(Tokens(), Residual(Weighted()), Residual(mlp())).eval()
+    table = list_blocks("net", model, described(32)).table
+    assert table["kind"].tolist() == ["stem", "mlp", "mlp"]
 
 
 EXPECTED = pd.read_csv(FOLDER / "kinds.csv", index_col="network")

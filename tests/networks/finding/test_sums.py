@@ -1,37 +1,14 @@
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from tests.helpers.networks import described
+from tests.helpers.toys import C, Net, Residual, Tokens, mlp
 from vitscope.measures.branches.lesion import lesioned
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.cut_points import Join
 
 IMAGES = torch.randn(6, 3, 16, 16, generator=torch.Generator().manual_seed(1))
-C = 8
-Add = Callable[..., Tensor]
-
-
-class Block(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.add, self.norm, self.branch = torch.add, nn.LayerNorm(C), nn.Linear(C, C)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.add(x, self.branch(self.norm(x)))
-
-
-class Net(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Conv2d(3, C, 4, 4)
-        self.blocks = nn.Sequential(Block(), Block(), Block())
-        self.head = nn.Linear(C, 5)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.head(self.blocks(self.stem(images).flatten(2).transpose(1, 2)).mean(1))
 
 
 def listed(model: nn.Module) -> Blocks:
@@ -91,7 +68,7 @@ def test_where_nobody_can_tell_the_sides_it_is_told(sides: tuple[nn.Module, nn.M
 
 
 def test_another_operation_than_a_sum_is_told() -> None:
-    model = Net().eval()
+    model = Net(Tokens(), *(Residual(mlp()) for _ in range(3))).eval()
     model.blocks[1].add = torch.maximum
     (warning,) = listed(model).warnings
     assert "in 'blocks.1' stream and branch meet in 'maximum'" in warning
