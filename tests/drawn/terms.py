@@ -129,6 +129,16 @@ def _loop(u: Tensor, decay: Tensor) -> Tensor:
     return torch.stack(states, 1)
 
 
+def _lerp(u: Tensor, decay: Tensor) -> Tensor:
+    """Return the states of a recurrence whose decay depends on the token."""
+    state = torch.zeros_like(u[:, 0])
+    states = []
+    for token in u.unbind(1):
+        state = torch.lerp(token, state, (decay * token).sigmoid())
+        states.append(state)
+    return torch.stack(states, 1)
+
+
 def _doubling(u: Tensor, decay: Tensor) -> Tensor:
     """Return the same as the loop, by sums over stretches that double (Hillis and Steele)."""
     reach, power = 1, decay
@@ -140,6 +150,7 @@ def _doubling(u: Tensor, decay: Tensor) -> Tensor:
 
 SCANS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "scan": _loop,
+    "lerp": _lerp,
     "cumsum": lambda u, decay: (u * decay).cumsum(1) / u.shape[1] ** 0.5,
     "doubling": _doubling,
 }

@@ -1,11 +1,16 @@
 import pytest
 
-from tests.drawn import draw, read
+from tests.drawn import build, draw, read
+from tests.drawn.additions import SPELLINGS, WEIGHTED, count_terms
 from tests.drawn.comparing import FAILED, RIGHT, compare
 from tests.drawn.each import each
 from tests.drawn.kept import KEPT
 from tests.drawn.shrinking import shrink_outcome, simpler
 from tests.drawn.specs import Block, Network, Term, Unit
+from tests.drawn.terms import SCANS
+from tests.helpers.networks import described
+from tests.helpers.tiers import some_of
+from vitscope.networks.finding.blocks import list_blocks
 
 # How many are drawn at every change, in batches of which each is a test.
 BATCH, BATCHES = 4, 15
@@ -35,6 +40,29 @@ def test_what_was_wrong_once_is_right_or_refused(text: str) -> None:
 def test_each_word_alone_is_right_or_refused() -> None:
     verdicts = [check(spec) for spec in dict.fromkeys(each())]
     assert verdicts.count(RIGHT) > 0.8 * len(verdicts)
+
+
+# Sums of several branches; of the others, `KEPT` has what was wrong, and a night each.
+SUMS = [text for text in SPELLINGS if count_terms(text) > 1 and "g *" not in text]
+TERMS = Term("attend hand"), Term(), Term("conv 1")
+
+
+@pytest.mark.parametrize("text", some_of(SUMS, *(s for s in SUMS if s not in str(KEPT))))
+def test_branches_are_all_that_is_added(text: str) -> None:
+    block = Block((Unit(TERMS[: count_terms(text)], text),))
+    spec = Network(blocks=(block, block))
+    assert compare(spec).verdict == RIGHT
+    points = list_blocks("drawn", build(spec)[0], described(16)).points
+    unchanged = [point.join.identity for point in points if point.join]
+    assert unchanged == [text not in WEIGHTED or WEIGHTED[text][0] == "x"] * 2
+
+
+@pytest.mark.parametrize("size", [16, 32])
+@pytest.mark.parametrize("what", [*SCANS, "attend hand"])
+def test_a_recurrence_or_attention_beside_its_like(what: str, size: int) -> None:
+    other = Term("conv 1") if what in SCANS else Term(what)
+    unit = Unit((Term(what), other), "x = (x + a) + b")
+    assert compare(Network(size=size, blocks=(Block((unit,)), Block()))).verdict == RIGHT
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,6 +1,6 @@
 """A ViT-S/14 of DINOv2's layout with real weights, as ONNX Runtime runs the graph of its authors.
 
-The graph gives the softmax of every head; from these, numbers of attention are computed by hand.
+The graph gives the softmax of every head; from these, the rollout is computed by hand.
 """
 
 from dataclasses import dataclass
@@ -95,31 +95,6 @@ def _as_timm_has_them(
                 arrays[norm] if norm in arrays else matrix(f"{theirs}.{name}")
             )
     return found
-
-
-def numbers_by_hand(attention: Array, grid: int, patch: int) -> dict[str, float]:
-    """Return the numbers of one head for one image, (queries, keys), query by query."""
-    places = [
-        ((row + 0.5) * patch, (column + 0.5) * patch) for row, column in np.ndindex(grid, grid)
-    ]
-    entropy = np.mean([-sum(p * np.log(p) for p in row[row > 0]) for row in attention])
-    among = attention[1:, 1:]
-    near, renormalized = [], []
-    for place, row in zip(places, among, strict=True):
-        distances = [np.hypot(place[0] - x, place[1] - y) for x, y in places]
-        near.append(np.dot(row, distances))
-        renormalized.append(np.dot(row, distances) / row.sum())
-    of_key = (among + 1e-8) / (among + 1e-8).sum(1, keepdims=True)
-    joint = of_key / len(of_key)
-    key = joint.sum(0)
-    information = np.sum(joint * np.log(joint / (key * (1 / len(of_key)))))
-    entropies = np.sum(-key * np.log(key)) * np.log(len(of_key))
-    return {
-        "distance": float(np.mean(near)),
-        "distance_renormalized": float(np.mean(renormalized)),
-        "entropy": float(entropy),
-        "nmi": float(information / np.sqrt(entropies)),
-    }
 
 
 def rollout_by_hand(attention: Array) -> Array:

@@ -20,12 +20,13 @@ from matplotlib.path import Path as Outline
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from tests.helpers.dinov2_graph import IMAGENET, Seen, numbers_by_hand, rollout_by_hand, run_graph
+from tests.helpers.dinov2_graph import IMAGENET, Seen, rollout_by_hand, run_graph
 from tests.helpers.hub import Hub, running_hub
 from tests.helpers.registries import Packages
 from tests.helpers.splits import built
 from tests.helpers.studies import bundled
 from tests.helpers.web import Site, leading_to, running_site, whole
+from tests.measures.attention import by_hand
 from tests.runs.copies import with_study
 from vitscope.claims.tables import CLAIMS
 from vitscope.files.strict_yaml import load_yaml
@@ -232,14 +233,12 @@ def hold_numbers(tables: dict[str, pd.DataFrame], seen: Seen) -> None:
     attention, rows = tables["attention"], range(len(SUBJECTS))
     assert len(attention) == 12 * (6 + 1)
     assert (attention["keys"] == 1 + GRID**2).all()
-    of_heads = attention.dropna(subset="head").set_index(["attention", "head"])
-    # The first block and the last, by hand for each query.
-    for where in ((block, head) for block in (0, 11) for head in range(6)):
-        numbers = [
-            numbers_by_hand(seen.attention[where[0], row, where[1]], GRID, 14) for row in rows
-        ]
-        for name, expected in pd.DataFrame(numbers).mean().items():
-            assert of_heads.loc[where, name] == pytest.approx(expected, rel=2e-4), (where, name)
+    of_heads = attention.dropna(subset="head").set_index(["attention", "head"]).sort_index()
+    places = by_hand.grid(GRID, 14).reshape(1, -1, 2)
+    for block, weights in enumerate(seen.attention):
+        for name, expected in by_hand.Seen(weights[:, None], places, 1).numbers().items():
+            found = of_heads.loc[block, name]
+            np.testing.assert_allclose(found, expected, rtol=2e-4, err_msg=f"{block} {name}")
     rollouts = tables["attention_rollout"].sort_values("image")["rollout"]
     for row, rollout in zip(rows, rollouts, strict=True):
         expected = rollout_by_hand(seen.attention[:, row])

@@ -9,12 +9,13 @@ from torch import Tensor, nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from tests.helpers.attending import found_in, weights_of
+from tests.helpers.toys import C, Net, Tokens, mlp
 from vitscope.errors import VitscopeError
 from vitscope.networks.attention.reading import differences_of_read_attention
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import prove_capture
 
-SIZE, PATCH, CHANNELS, HEADS, DEPTH = 16, 4, 8, 2, 2
+SIZE, PATCH, HEADS, DEPTH = 16, 4, 2, 2
 TOKENS = (SIZE // PATCH) ** 2
 NETWORK = {"image_size": SIZE, "mean": [0.5] * 3, "classes": 5}
 IMAGES = torch.randn(3, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
@@ -30,15 +31,15 @@ class Block(nn.Module):
         super().__init__()
         self.attend, self.causal = attend, causal
         # Keys and values have half as many heads where two of the queries share one.
-        self.widths = (CHANNELS, *[CHANNELS // HEADS if shared else CHANNELS] * 2)
-        self.norm1, self.norm2 = nn.LayerNorm(CHANNELS), nn.LayerNorm(CHANNELS)
-        self.qkv, self.proj = nn.Linear(CHANNELS, sum(self.widths)), nn.Linear(CHANNELS, CHANNELS)
+        self.widths = (C, *[C // HEADS if shared else C] * 2)
+        self.norm1, self.norm2 = nn.LayerNorm(C), nn.LayerNorm(C)
+        self.qkv, self.proj = nn.Linear(C, sum(self.widths)), nn.Linear(C, C)
         self.bias = nn.Parameter(torch.randn(HEADS, TOKENS, TOKENS))
-        self.mlp = nn.Sequential(nn.Linear(CHANNELS, 32), nn.GELU(), nn.Linear(32, CHANNELS))
+        self.mlp = mlp()
 
     def split(self, tokens: Tensor) -> list[Tensor]:
         parts = self.qkv(self.norm1(tokens)).split(self.widths, -1)
-        return [part.unflatten(-1, (-1, CHANNELS // HEADS)).transpose(1, 2) for part in parts]
+        return [part.unflatten(-1, (-1, C // HEADS)).transpose(1, 2) for part in parts]
 
     def forward(self, tokens: Tensor) -> Tensor:
         mask = None
@@ -58,31 +59,24 @@ class Block(nn.Module):
     def by_hand(self, tokens: Tensor) -> Tensor:
         """Return the attention in double precision, (images, heads, queries, keys)."""
         query, key, _ = (each.double() for each in self.split(tokens))
-        scores = query @ key.mT / (CHANNELS // HEADS) ** 0.5 + self.bias
+        scores = query @ key.mT / (C // HEADS) ** 0.5 + self.bias
         if self.causal:
             scores = scores.masked_fill(~torch.ones(TOKENS, TOKENS).tril().bool(), -torch.inf)
         return scores.softmax(-1)
 
 
-class Transformer(nn.Module):
-    def __init__(self, attend: Callable[..., Any] = flex_attention, **options: bool) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        self.stem = nn.Conv2d(3, CHANNELS, PATCH, PATCH)
-        self.blocks = nn.Sequential(*(Block(attend, **options) for _ in range(DEPTH)))
-        self.head = nn.Linear(CHANNELS, 5)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.head(self.blocks(self.stem(images).flatten(2).mT).mean(1))
+def transformer(attend: Callable[..., Any] = flex_attention, **options: bool) -> Net:
+    torch.manual_seed(0)
+    return Net(Tokens(), *(Block(attend, **options) for _ in range(DEPTH)))
 
 
 @pytest.mark.parametrize(
     "model",
-    [Transformer(), Transformer(causal=True), Transformer(shared=True), Transformer(COMPILED)],
+    [transformer(), transformer(causal=True), transformer(shared=True), transformer(COMPILED)],
     ids=["bias", "mask", "shared keys", "compiled"],
 )
 @torch.no_grad()
-def test_a_network_with_flex_attention_is_read_as_any(model: Transformer) -> None:
+def test_a_network_with_flex_attention_is_read_as_any(model: Net) -> None:
     blocks = list_blocks("net", model, NETWORK)
     assert blocks.table["kind"].tolist() == ["stem", *["msa", "mlp"] * DEPTH]
     proofs = prove_capture(model, blocks.points, IMAGES)
@@ -90,7 +84,7 @@ def test_a_network_with_flex_attention_is_read_as_any(model: Transformer) -> Non
 
     found = found_in(model, SIZE)
     assert (len(found.attentions), found.refused) == (DEPTH, {})
-    tokens = model.stem(IMAGES).flatten(2).mT
+    tokens = model.stem(IMAGES)
     for block, read in zip(model.blocks, weights_of(model, found.attentions, IMAGES), strict=True):
         torch.testing.assert_close(read[:, 0].double(), block.by_hand(tokens), rtol=1e-5, atol=1e-6)
         tokens = block(tokens)
@@ -100,9 +94,9 @@ def test_a_network_with_flex_attention_is_read_as_any(model: Transformer) -> Non
 
 
 def test_products_of_queries_keys_and_values_are_counted() -> None:
-    table = list_blocks("net", Transformer(), NETWORK).table
-    linear = TOKENS * CHANNELS * (3 * CHANNELS + CHANNELS)
-    assert table["operations"][1] == linear + 2 * TOKENS**2 * CHANNELS
+    table = list_blocks("net", transformer(), NETWORK).table
+    linear = TOKENS * C * (3 * C + C)
+    assert table["operations"][1] == linear + 2 * TOKENS**2 * C
 
 
 class Choosing(nn.Conv2d):
@@ -115,4 +109,4 @@ class Choosing(nn.Conv2d):
 
 def test_other_operators_that_run_functions_are_refused() -> None:
     with pytest.raises(VitscopeError, match="operator 'cond', which runs functions of its own"):
-        list_blocks("net", Choosing(3, CHANNELS, PATCH, PATCH), {**NETWORK, "classes": CHANNELS})
+        list_blocks("net", Choosing(3, C, PATCH, PATCH), {**NETWORK, "classes": C})

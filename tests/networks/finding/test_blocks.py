@@ -2,7 +2,6 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -14,7 +13,6 @@ from tests.helpers.golden import ARCHS, Golden
 from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import (
     FAMILIES,
-    build_empty,
     described,
     every_mini,
     hooks_of,
@@ -120,48 +118,6 @@ def test_shared_parameters_are_counted_where_they_are_first_used() -> None:
     table = list_blocks("twice", Twice(), described(8), points).table
     assert table["kind"].tolist() == ["stem", "conv"]
     assert table["parameters"].tolist() == [12, 0]
-
-
-def listed(family: str, arch: dict[str, Any]) -> Blocks:
-    """Return the blocks of a network of five classes, built without weights."""
-    return list_blocks(family, build_empty(family, arch, 5, 32), described())
-
-
-def test_operations_of_a_vit_are_those_of_its_matrices() -> None:
-    patch, width, heads, classes = 8, 12, 3, 5
-    arch = {"patch_size": patch, "embed_dim": width, "depth": 2, "num_heads": heads}
-    table, head, *_ = listed("vit", arch)
-    patches = (32 // patch) ** 2
-    tokens = patches + 1
-    # Queries, keys, values and the projection; scores of all pairs, and values weighted by them.
-    msa = 4 * tokens * width**2 + 2 * tokens**2 * width
-    mlp = 2 * tokens * width * 4 * width
-    stem = patches * width * 3 * patch**2
-    assert table["operations"].tolist() == [stem, msa, mlp, msa, mlp]
-    assert head.operations == width * classes
-    assert head.parameters == 2 * width + (width + 1) * classes
-
-
-def test_operations_of_a_resnet_are_those_of_its_kernels() -> None:
-    table, head, *_ = listed("resnet", {"block": "basic", "blocks": [1, 2, 1, 1], "width": 4})
-
-    def conv(side: int, before: int, after: int, kernel: int) -> int:
-        return side**2 * before * after * kernel**2
-
-    def down(side: int, width: int) -> int:
-        narrow = width // 2
-        two = conv(side, narrow, width, 3) + conv(side, width, width, 3)
-        return two + conv(side, narrow, width, 1)
-
-    assert table["operations"].tolist() == [
-        conv(32, 3, 4, 3),
-        2 * conv(32, 4, 4, 3),
-        down(16, 8),
-        2 * conv(16, 8, 8, 3),
-        down(8, 16),
-        down(4, 32),
-    ]
-    assert head.operations == 32 * 5
 
 
 @cache

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.networks import read
+from tests.helpers.toys import C, Net, Tokens, mlp
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.networks import logits_of_network
 from vitscope.networks.finding.search import search_for_cut_points
@@ -19,7 +20,7 @@ class Mix(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.norm, self.qkv = nn.LayerNorm(6), nn.Linear(6, 18)
+        self.norm, self.qkv = nn.LayerNorm(C), nn.Linear(C, 3 * C)
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.qkv(self.norm(x)).chunk(3, dim=-1)
@@ -34,30 +35,15 @@ class Loop(nn.Module):
 
     def __init__(self, always: bool) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(
-            nn.ModuleList([Mix(), nn.Sequential(nn.Linear(6, 12), nn.GELU(), nn.Linear(12, 6))])
-            for _ in range(2)
-        )
-        self.norm, self.always = nn.LayerNorm(6), always
+        self.layers = nn.ModuleList(nn.ModuleList([Mix(), mlp()]) for _ in range(2))
+        self.norm, self.always = nn.LayerNorm(C), always
 
     def forward(self, x: Tensor) -> Tensor:
-        for mix, mlp in self.layers:
-            for branch in (mix, mlp):
+        for branches in self.layers:
+            for branch in branches:
                 x = x + branch(x)
                 x = self.norm(x) if self.always else x
         return x if self.always else self.norm(x)
-
-
-class Net(nn.Module):
-    """Patches, a body over tokens, and a classifier."""
-
-    def __init__(self, body: nn.Module) -> None:
-        super().__init__()
-        self.patches, self.body, self.head = nn.Conv2d(3, 6, 4, 4), body, nn.Linear(6, 2)
-
-    def forward(self, images: Tensor) -> Tensor:
-        tokens = self.patches(images).flatten(2).transpose(1, 2)
-        return self.head(self.body(tokens).mean(1))
 
 
 def stream(model: nn.Module) -> list[Tensor]:
@@ -73,23 +59,23 @@ def test_norms_behind_every_sum_are_of_the_stream_and_the_last_is_not(
     always: bool,
 ) -> None:
     torch.manual_seed(0)
-    model = Net(Loop(always)).eval()
+    model = Net(Tokens(), Loop(always)).eval()
     with torch.no_grad():
-        tokens = model.patches(IMAGES).flatten(2).transpose(1, 2)
+        tokens, (body,) = model.stem(IMAGES), model.blocks
         expected = [as_map(tokens)]
-        for branch in chain(*model.body.layers):
+        for branch in chain(*body.layers):
             tokens = tokens + branch(tokens)
-            tokens = model.body.norm(tokens) if always else tokens
+            tokens = body.norm(tokens) if always else tokens
             expected.append(as_map(tokens))
     assert all(map(torch.equal, stream(model), expected))
     assert len(stream(model)) == len(expected)
 
 
 def test_names_are_those_of_the_modules_that_are_the_branches() -> None:
-    model = Net(Loop(always=False)).eval()
+    model = Net(Tokens(), Loop(always=False)).eval()
     names = [point.name for point in search_for_cut_points(model, IMAGES).points]
     branches = ["0.0", "0.1", "1.0", "1.1"]
-    assert names == ["stem", *(f"body.layers.{branch}" for branch in branches)]
+    assert names == ["stem", *(f"blocks.0.layers.{branch}" for branch in branches)]
 
 
 LOGITS = torch.ones(2, 3)

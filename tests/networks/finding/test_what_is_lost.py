@@ -8,26 +8,14 @@ from torch.nn import functional
 
 import vitscope
 from tests.helpers.networks import described, read
+from tests.helpers.toys import C, Net, Residual, mlp
 from vitscope.errors import VitscopeError
 from vitscope.measures.branches.lesion import lesioned
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 
 IMAGES = torch.randn(6, 3, 32, 32, generator=torch.Generator().manual_seed(1))
-C, TOKENS = 8, 64
+TOKENS = 64
 ORDER = torch.randperm(TOKENS, generator=torch.Generator().manual_seed(2))
-
-
-def mlp() -> nn.Module:
-    return nn.Sequential(nn.Linear(C, 2 * C), nn.GELU(), nn.Linear(2 * C, C))
-
-
-class Block(nn.Module):
-    def __init__(self, branch: nn.Module) -> None:
-        super().__init__()
-        self.norm, self.branch = nn.LayerNorm(C), branch
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.branch(self.norm(x))
 
 
 class Between(nn.Module):
@@ -39,15 +27,6 @@ class Between(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.do(x)
-
-
-class Net(nn.Module):
-    def __init__(self, stem: nn.Module, *blocks: nn.Module) -> None:
-        super().__init__()
-        self.stem, self.blocks, self.head = stem, nn.Sequential(*blocks), nn.Linear(C, 5)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.head(self.blocks(self.stem(images)).mean(1))
 
 
 class Patches(nn.Module):
@@ -83,7 +62,7 @@ def names(blocks: Blocks) -> list[str]:
 @pytest.mark.parametrize("make", [Patches, lambda: Patches(shifted=True), MeanFirst])
 @torch.no_grad()
 def test_patches_are_followed_however_they_are_cut(make: Callable[[], nn.Module]) -> None:
-    model = Net(make(), Block(mlp()), Block(mlp())).eval()
+    model = Net(make(), Residual(mlp()), Residual(mlp())).eval()
     blocks = listed(model)
     assert names(blocks) == ["stem", "blocks.0", "blocks.1"]
     assert blocks.warnings == []
@@ -95,8 +74,8 @@ def test_patches_are_followed_however_they_are_cut(make: Callable[[], nn.Module]
 @pytest.mark.parametrize("twice", ["in a row", "under two names"])
 @torch.no_grad()
 def test_a_network_with_one_module_in_two_places_stays_as_it_was(twice: str) -> None:
-    block = Block(mlp())
-    model = Net(Patches(), block, block if twice == "in a row" else Block(mlp())).eval()
+    block = Residual(mlp())
+    model = Net(Patches(), block, block if twice == "in a row" else Residual(mlp())).eval()
     if twice == "under two names":
         model.other = model.blocks[1]
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -129,7 +108,7 @@ LOSES: dict[str, Callable[[Tensor], Tensor]] = {
 @pytest.mark.parametrize("operation", LOSES)
 def test_where_the_places_of_tokens_are_lost_the_module_is_named(operation: str) -> None:
     between = Between(LOSES[operation])
-    blocks = listed(Net(Patches(), Block(mlp()), between, Block(mlp()), Block(mlp())))
+    blocks = listed(Net(Patches(), Residual(mlp()), between, Residual(mlp()), Residual(mlp())))
     assert names(blocks) == ["stem", "blocks.0"]
     (warning,) = blocks.warnings
     assert f"in 'blocks.1' the places of tokens are lost ({operation}): 2 sums" in warning
@@ -140,7 +119,7 @@ def test_where_the_places_of_tokens_are_lost_the_module_is_named(operation: str)
 
 def test_what_is_lost_is_told_with_every_value() -> None:
     between = Between(LOSES["bmm"])
-    model = Net(Patches(), Block(mlp()), between, Block(mlp())).eval()
+    model = Net(Patches(), Residual(mlp()), between, Residual(mlp())).eval()
     scope = vitscope.look(model, IMAGES, torch.zeros(6, dtype=torch.int64))
     assert len(scope.feature_variance) == 2
     (warning,) = scope.warnings
@@ -150,8 +129,8 @@ def test_what_is_lost_is_told_with_every_value() -> None:
 @torch.no_grad()
 def test_a_network_with_a_scripted_module_is_measured() -> None:
     torch.manual_seed(0)
-    plain = Net(Patches(), Block(mlp()), Block(mlp())).eval()
-    blocks = (Block(torch.jit.script(block.branch)) for block in plain.blocks)
+    plain = Net(Patches(), Residual(mlp()), Residual(mlp())).eval()
+    blocks = (Residual(torch.jit.script(block.branch)) for block in plain.blocks)
     scripted = Net(plain.stem, *blocks).eval()
     scripted.head = plain.head
     for block, other in zip(scripted.blocks, plain.blocks, strict=True):
@@ -166,7 +145,7 @@ def test_a_network_with_a_scripted_module_is_measured() -> None:
 
 
 def test_a_network_that_is_scripted_itself_is_refused() -> None:
-    traced = torch.jit.trace(Net(Patches(), Block(mlp())).eval(), IMAGES[:2])
+    traced = torch.jit.trace(Net(Patches(), Residual(mlp())).eval(), IMAGES[:2])
     with pytest.raises(VitscopeError, match="give the network that was scripted"):
         vitscope.look(traced, IMAGES, torch.zeros(6, dtype=torch.int64))
 
@@ -185,7 +164,7 @@ class Raw(nn.Module):
 
 
 def test_parameters_are_those_that_operations_read() -> None:
-    model = Net(Patches(), Block(Raw()), Block(nn.MultiheadAttention(C, 2)))
+    model = Net(Patches(), Residual(Raw()), Residual(nn.MultiheadAttention(C, 2)))
 
     def attend(x: Tensor, attention: nn.Module = model.blocks[1].branch) -> Tensor:
         return attention(x, x, x)[0]
