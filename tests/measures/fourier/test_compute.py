@@ -25,7 +25,6 @@ from vitscope.measures.fourier.plane import BANDS, HalfDiagonal, LongDiagonal, P
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import bootstrap_image_means
 from vitscope.networks.finding.cut_points import CUT_POINT
-from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 EDGES = (0.25, 0.5)
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 8)).astype(np.float32)
@@ -259,11 +258,3 @@ def test_maps_without_variance_have_no_shares(tmp_path: Path) -> None:
     table = merged_of_spectrum([shard], blocks=SPECTRUM_BLOCKS.head(1))
     assert table["variance"].tolist() == [0, 0, 0]
     assert table[["share", "ci_low", "ci_high"]].isna().all(axis=None)
-
-
-def test_a_study_whose_middle_band_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
-    text = (BUNDLED_STUDIES / "mini.yaml").read_text()
-    path = tmp_path / "mine.yaml"
-    path.write_text(text.replace("analysis:\n", "analysis:\n  spectrum: {edges: [0.5, 0.25]}\n"))
-    with pytest.raises(VitscopeError, match=r"spectrum.edges: found \[0.5, 0.25\], allowed: two"):
-        load_study(path)
