@@ -1,7 +1,6 @@
 """Variance over space: against torch, closed forms, and the authors' values."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.latents import GoldenLatents, rounded, written
-from tests.measures.conftest import cut
 from vitscope.measures import slices
 from vitscope.measures.feature_variance.compute import (
     measure_feature_variance,
@@ -22,11 +20,9 @@ from vitscope.measures.feature_variance.compute import (
 from vitscope.measures.feature_variance.measure import (
     FEATURE_VARIANCE_PART,
     FEATURE_VARIANCE_TABLE,
-    SPATIAL_SHARE_PART,
-    SPATIAL_SHARE_TABLE,
 )
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import image_means_by_cut_point, merge_means, part_of
+from vitscope.measures.per_image import merge_means
 from vitscope.networks.finding.cut_points import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
@@ -122,17 +118,13 @@ LAYERS = [
 ]
 
 
-def table_of(folder: Path, ends: list[int], resamples: int = 200) -> pd.DataFrame:
-    parts = []
-    for first, last in zip([0, *ends], [*ends, IMAGES], strict=True):
-        some = written(folder / f"{first}-{last}", [maps[first:last] for maps in LAYERS])
-        parts.append(measure_spatial_share(OnLatents(some, first)))
-        assert set(parts[-1].columns) == set(SPATIAL_SHARE_PART.columns)
+def table_of(folder: Path, resamples: int = 200) -> pd.DataFrame:
+    part = measure_spatial_share(OnLatents(written(folder / "file", LAYERS), 0))
     points = pd.DataFrame(
         {"index": range(len(LAYERS)), **dict.fromkeys(CUT_POINT.keys() - {"index"}, 0)}
     )
     points["height"] = points["width"] = [maps.shape[2] for maps in LAYERS]
-    return merge_spatial_share(Parts("m", iter(parts[::-1]), points), resamples, 0)
+    return merge_spatial_share(Parts("m", iter([part]), points), resamples, 0)
 
 
 def directly(maps: np.ndarray) -> tuple[float, float]:
@@ -141,20 +133,18 @@ def directly(maps: np.ndarray) -> tuple[float, float]:
     return wide.var(axis=(2, 3)).mean(), wide.var(axis=(0, 2, 3)).mean()
 
 
-def test_it_is_the_share_of_all_variance_from_any_shards(tmp_path: Path) -> None:
-    table = table_of(tmp_path, [])
-    assert set(table.columns) == set(SPATIAL_SHARE_TABLE.columns)
+def test_it_is_the_share_of_all_variance(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
     for row, maps in zip(table.to_dict("records")[:4], LAYERS, strict=False):
         within, total = directly(maps)
         assert (row["within"], row["total"]) == pytest.approx((within, total), rel=1e-6, abs=1e-12)
         assert row["share"] == pytest.approx(within / total, rel=1e-6, abs=1e-12)
     assert table["share"][:4].to_list() == pytest.approx([*table["share"][:1]] * 2 + [0, 1], 1e-6)
     assert table.loc[4:, ["share", "ci_low", "ci_high"]].isna().all(axis=None)
-    pd.testing.assert_frame_equal(table_of(tmp_path, [5, 7]), table, rtol=1e-12)
 
 
 def test_the_interval_is_the_bootstrap_over_images(tmp_path: Path) -> None:
-    row = table_of(tmp_path, [6], resamples=4000).iloc[0]
+    row = table_of(tmp_path, resamples=4000).iloc[0]
     generator, shares = np.random.default_rng(1), []
     for _ in range(4000):
         within, total = directly(SHARE_MAPS[generator.integers(IMAGES, size=IMAGES)])
@@ -163,18 +153,3 @@ def test_the_interval_is_the_bootstrap_over_images(tmp_path: Path) -> None:
     # Both use random resamples, so that the ends agree to a tenth of the interval.
     tolerance = 0.1 * (expected[1] - expected[0])
     assert [row["ci_low"], row["ci_high"]] == pytest.approx(expected, abs=tolerance)
-
-
-PER_IMAGE = np.random.default_rng(2).gamma(4, 0.5, (40, 3))
-PARTS = part_of([*PER_IMAGE.T], 0, "variance")
-
-
-@settings(max_examples=25)
-@given(st.lists(st.integers(0, 40), max_size=7), st.randoms(use_true_random=False))
-def test_any_sharding_gives_the_same(ends: list[int], random: Any) -> None:
-    whole = image_means_by_cut_point([PARTS], "variance", 100, 0)
-    shards = cut(PARTS, ends)
-    random.shuffle(shards)
-    pd.testing.assert_frame_equal(
-        image_means_by_cut_point(shards, "variance", 100, 0), whole, check_exact=True
-    )

@@ -1,15 +1,11 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.helpers.latents import GoldenLatents, rounded, written
-from tests.measures.conftest import cut
 from tests.measures.fourier.test_plane import log_amplitudes
 from vitscope.claims.intervals import KEPT
 from vitscope.errors import VitscopeError
@@ -118,23 +114,14 @@ def merged(
     return merge_fourier(Parts("net", iter(shards), blocks), resamples, 0)
 
 
-@settings(max_examples=25)
-@given(st.lists(st.integers(0, 40), max_size=7), st.randoms(use_true_random=False))
-def test_any_sharding_gives_the_same(ends: list[int], random: Any) -> None:
-    assert merged([WHOLE])["measure"].unique().tolist() == ["diagonal", "radial"]
-    for whole, merge in ((WHOLE, merged), (SPECTRUM_WHOLE, merged_of_spectrum)):
-        shards = cut(whole, ends)
-        random.shuffle(shards)
-        pd.testing.assert_frame_equal(merge(shards), merge([whole]), check_exact=True)
-
-
 def test_bands_of_a_part_change_nothing() -> None:
+    assert merged([WHOLE])["measure"].unique().tolist() == ["diagonal", "radial"]
     found = merged([SPECTRUM_WHOLE])
     pd.testing.assert_frame_equal(found, merged([DIAGONAL]), check_exact=True)
 
 
 def test_the_mean_over_images_and_its_difference_to_frequency_0() -> None:
-    table = merged(cut(DIAGONAL, [7]))
+    table = merged([DIAGONAL])
     assert table["index"].tolist() == [0] * 4 + [1, 2] + [3] * 4
     assert table["frequency"].tolist() == [0, 1 / 3, 2 / 3, 1, 0, 0, 0, 1 / 3, 2 / 3, 1]
     assert set(table["measure"]) == {"diagonal"}
@@ -224,7 +211,7 @@ def merged_of_spectrum(
 
 def test_the_mean_over_images_and_the_shares(tmp_path: Path) -> None:
     facts = {"model": "net", "kind": "conv", "stage": 0, "depth": 0.0, "channels": 5}
-    table = merged_of_spectrum(cut(SPECTRUM_WHOLE, [7]), blocks=SPECTRUM_BLOCKS.assign(**facts))
+    table = merged_of_spectrum([SPECTRUM_WHOLE], blocks=SPECTRUM_BLOCKS.assign(**facts))
     SPECTRUM_TABLE.write(table, tmp_path / "table.parquet")
     assert table["band"].tolist() == [*BANDS] * 4
     assert table["name"].tolist() == [name for name in "abcd" for _ in BANDS]
