@@ -27,7 +27,7 @@ from vitscope.measures.cka.compute import (
     merge_cka_between,
     u_centred,
 )
-from vitscope.measures.cka.measure import CKA_BETWEEN_PART, CKA_BETWEEN_TABLE, CKA_PART, CKA_TABLE
+from vitscope.measures.cka.measure import CKA_BETWEEN_PART, CKA_TABLE
 from vitscope.measures.given import OnLatents, Parts
 
 RANDOM = np.random.default_rng(0)
@@ -170,7 +170,6 @@ def test_of_mixed_features_it_is_what_theory_says(tmp_path: Path) -> None:
 
 def test_rows_of_a_shard_say_which_batch_they_are_of(tmp_path: Path) -> None:
     frame = measure_cka(OnLatents(written(tmp_path / "latents", MAPS), 80), 20)
-    CKA_PART.write(frame, tmp_path / "part.parquet")
     assert frame["index"].tolist() == [0, 0, 0, 1, 1, 2] * 2
     assert frame["other_index"].tolist() == [0, 1, 2, 1, 2, 2] * 2
     assert frame["first_image"].tolist() == [80] * 6 + [100] * 6
@@ -243,9 +242,7 @@ def parts(
 def between(folder: Path, others: Sequence[np.ndarray], batch: int, shard: int) -> pd.DataFrame:
     """Measure and merge two networks; the second in one shard, however the first is cut."""
     one = parts(folder, "one", MAPS, batch, shard)
-    merged = merge_cka_between(one, parts(folder, "two", others, batch))
-    CKA_BETWEEN_TABLE.write(merged, folder / "table.parquet")
-    return merged
+    return merge_cka_between(one, parts(folder, "two", others, batch))
 
 
 @pytest.mark.parametrize(("batch", "shard"), [(8, 16), (16, 40)])

@@ -15,7 +15,7 @@ from tests.helpers.splits import built, shapes
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
-from vitscope.measures.classification import compute, measure
+from vitscope.measures.classification import compute
 from vitscope.measures.classification.compute import (
     CONSISTENCY,
     PEOPLE,
@@ -35,20 +35,18 @@ FOUND = predictions(label=[0, 1, 2], prediction=[0, 1, 1], confidence=[0.95, 0.6
 GIVEN = OnPredictions("vit", FOUND, cast(Split, None))
 
 
-def test_a_model_has_one_row_of_its_scores(tmp_path: Path) -> None:
+def test_a_model_has_one_row_of_its_scores() -> None:
     table = compute.measure_classification(GIVEN, classes=4, resamples=50, seed=3)
     expected = pd.DataFrame(
         [{"model": "vit", "images": 3} | scores_of(FOUND, 4) | calibration_scores(FOUND, 50, 3)]
     )
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
-    measure.CLASSIFICATION_TABLE.write(table, tmp_path / "table.parquet")
 
 
-def test_a_model_has_a_row_for_each_bin(tmp_path: Path) -> None:
+def test_a_model_has_a_row_for_each_bin() -> None:
     table = compute.measure_reliability(GIVEN)
     bins = scores_by_confidence(FOUND).assign(model="vit")
     pd.testing.assert_frame_equal(table[[*bins]], bins, check_exact=True)
-    measure.RELIABILITY_TABLE.write(table, tmp_path / "table.parquet")
 
 
 FILE = "cue_conflict.csv"

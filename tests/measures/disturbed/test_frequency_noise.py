@@ -21,7 +21,6 @@ from tests.measures.disturbed.seeing import batches, seen_of, study_of
 from vitscope.data.split import rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.image_size import ImageSize
-from vitscope.jobs.tables import find_table
 from vitscope.measures.disturbed.classify import shares_found
 from vitscope.measures.disturbed.frequency_noise import (
     filter_images,
@@ -259,7 +258,6 @@ def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
     changes = 100 * (shares[:, ::-1] - clean[:, None])
     kept = np.stack(table["change_resampled"], axis=1)
     np.testing.assert_allclose(kept, weights @ changes / 12, rtol=1e-6, atol=1e-9)
-    find_table("frequency_noise").write(table, tmp_path / "table.parquet")
 
 
 def test_images_that_are_missing_are_noticed() -> None:

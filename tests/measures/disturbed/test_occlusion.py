@@ -17,7 +17,6 @@ from tests.measures.disturbed.seeing import batches, seen_of, study_of
 from vitscope.data.split import Split
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
-from vitscope.jobs.tables import find_table
 from vitscope.measures.disturbed.classify import shares_found
 from vitscope.measures.disturbed.measure import count_dropped, occlusion_grid, occlusion_grids
 from vitscope.measures.disturbed.occlusion import (
@@ -273,7 +272,6 @@ def measured(network: nn.Module, images: Split, **settings: Any) -> pd.DataFrame
 def test_a_job_measures_pixels_that_are_black(tmp_path: Path) -> None:
     images, network = shapes(tmp_path / "split", 30), networks.mini("resnet")[0]
     table = measured(network, images)
-    find_table("occlusion").write(table, tmp_path / "table.parquet")
     rows = np.sort(np.random.default_rng(1).permutation(30)[:12]).tolist()
     pixels = images.images(rows)
     expected = []

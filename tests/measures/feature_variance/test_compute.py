@@ -17,10 +17,6 @@ from vitscope.measures.feature_variance.compute import (
     merge_spatial_share,
     spatial_variance,
 )
-from vitscope.measures.feature_variance.measure import (
-    FEATURE_VARIANCE_PART,
-    FEATURE_VARIANCE_TABLE,
-)
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import merge_means
 from vitscope.networks.finding.cut_points import CUT_POINT
@@ -82,18 +78,11 @@ def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
     np.testing.assert_allclose(values, oracle(MAPS), rtol=0.01)
 
 
-def test_values_of_the_authors_from_checkpoint_to_table(
-    golden_latents: GoldenLatents, tmp_path: Path
-) -> None:
-    shards = []
-    for first, latents in golden_latents.shards:
-        part = measure_feature_variance(OnLatents(latents, first))
-        FEATURE_VARIANCE_PART.write(part, tmp_path / "part.parquet")
-        shards.append(FEATURE_VARIANCE_PART.read(tmp_path / "part.parquet"))
+def test_values_of_the_authors_from_checkpoint_to_table(golden_latents: GoldenLatents) -> None:
+    shards = (measure_feature_variance(OnLatents(each, at)) for at, each in golden_latents.shards)
     expected = golden_latents.expected
     blocks = golden_latents.blocks[list(CUT_POINT)]
-    merged = merge_means(Parts("net", iter(shards), blocks), "variance", 100, 0)
-    FEATURE_VARIANCE_TABLE.write(merged, tmp_path / "table.parquet")
+    merged = merge_means(Parts("net", shards, blocks), "variance", 100, 0)
     assert merged["variance"].tolist() == pytest.approx(expected["variance"], rel=1e-5)
     shapes = [list(shape) for shape in golden_latents.shapes]
     assert shapes == [shape[1:] for shape in expected["shapes"]]

@@ -16,7 +16,7 @@ from vitscope.measures.fourier.compute import (
     merge_fourier,
     merge_spectrum,
 )
-from vitscope.measures.fourier.measure import FOURIER_PART, FOURIER_TABLE, SPECTRUM_TABLE
+from vitscope.measures.fourier.measure import FOURIER_PART
 from vitscope.measures.fourier.plane import BANDS, HalfDiagonal, LongDiagonal, Plane, diagonal_steps
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import bootstrap_image_means
@@ -170,15 +170,12 @@ def test_maps_of_every_shape_have_a_diagonal(tmp_path: Path) -> None:
     assert table[values].notna().all(axis=None)
 
 
-def test_values_of_the_authors_from_checkpoint_to_table(
-    golden_latents: GoldenLatents, tmp_path: Path
-) -> None:
+def test_values_of_the_authors_from_checkpoint_to_table(golden_latents: GoldenLatents) -> None:
     shards = [
         measure_fourier(OnLatents(latents, first, 2), radial=False, edges=None)
         for first, latents in golden_latents.shards
     ]
     table = merged(shards, blocks=golden_latents.blocks[list(CUT_POINT)])
-    FOURIER_TABLE.write(table, tmp_path / "fourier.parquet")
     expected = golden_latents.expected["delta_log_amplitude"]
     assert table["index"].nunique() == len(expected)
     for index, values in enumerate(expected):
@@ -209,10 +206,8 @@ def merged_of_spectrum(
     return merge_spectrum(Parts("net", iter(shards), blocks), EDGES, resamples, 3)
 
 
-def test_the_mean_over_images_and_the_shares(tmp_path: Path) -> None:
-    facts = {"model": "net", "kind": "conv", "stage": 0, "depth": 0.0, "channels": 5}
-    table = merged_of_spectrum([SPECTRUM_WHOLE], blocks=SPECTRUM_BLOCKS.assign(**facts))
-    SPECTRUM_TABLE.write(table, tmp_path / "table.parquet")
+def test_the_mean_over_images_and_the_shares() -> None:
+    table = merged_of_spectrum([SPECTRUM_WHOLE])
     assert table["band"].tolist() == [*BANDS] * 4
     assert table["name"].tolist() == [name for name in "abcd" for _ in BANDS]
     assert table["components"].tolist() == [4, 8, 51, 0, 4, 11, 0, 0, 3, 0, 0, 0]

@@ -388,14 +388,11 @@ def measured(
     return [measure_landscape(given, Settings(**OWN | settings), rows, DECAY) for rows in jobs]
 
 
-def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(
-    small: Augmented, tmp_path: Path
-) -> None:
+def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(small: Augmented) -> None:
     parts = measured(small, ((0, 1), (1, 4), (4, 5)), points=5, radius=2.0, directions=1)
     table = pd.concat(parts, ignore_index=True)
     whole = losses(linear(), small, grid(5, 2.0))
     pd.testing.assert_frame_equal(table, whole, check_exact=True)
-    find_table("landscape").write(table.assign(model="net"), tmp_path / "table")
 
 
 def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: Augmented) -> None:
