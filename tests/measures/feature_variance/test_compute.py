@@ -9,8 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.latents import GoldenLatents, rounded, written
-from vitscope.measures import slices
+from tests.helpers.latents import GoldenLatents, written
 from vitscope.measures.feature_variance.compute import (
     measure_feature_variance,
     measure_spatial_share,
@@ -48,34 +47,15 @@ def test_of_a_constant_map() -> None:
     assert spatial_variance(np.full((2, 3, 4, 4), 7, np.float32)).tolist() == [0, 0]
 
 
-def measured(folder: Path, *maps: np.ndarray, dtype: str = "F32") -> pd.DataFrame:
-    return measure_feature_variance(OnLatents(written(folder / "file", maps, dtype), 30))
-
-
-def test_slices_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = measured(tmp_path, MAPS)
-    for size in (1, MAPS[0].nbytes * 2, MAPS[0].nbytes * 5):
-        monkeypatch.setattr(slices, "SLICE_BYTES", size)
-        pd.testing.assert_frame_equal(measured(tmp_path, MAPS), whole, check_exact=True)
-    np.testing.assert_array_equal(whole["variance"], spatial_variance(MAPS))
-
-
 def test_rows_of_a_shard_say_which_image_they_are_of(tmp_path: Path) -> None:
     pixels = MAPS[:, :, :1, :1]
-    frame = measured(tmp_path, MAPS, MAPS[:, :2, :4, :4], pixels)
+    latents = written(tmp_path / "file", [MAPS, MAPS[:, :2, :4, :4], pixels])
+    frame = measure_feature_variance(OnLatents(latents, 30))
     assert frame["index"].tolist() == [0] * 6 + [1] * 6 + [2] * 6
     assert frame["image"].tolist() == [*range(30, 36)] * 3
     np.testing.assert_allclose(frame["variance"][6:12], oracle(MAPS[:, :2, :4, :4]), rtol=1e-5)
     # A map of one pixel has no variance.
     assert frame["variance"].isna().tolist() == [False] * 12 + [True] * 6
-
-
-def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
-    raw, values_of_raw = rounded(MAPS)
-    values = measured(tmp_path, raw, dtype="BF16")["variance"]
-    np.testing.assert_allclose(values, oracle(values_of_raw), rtol=1e-5)
-    # Rounding is to 8 bits; over 280 values per image its errors average out to under 1 %.
-    np.testing.assert_allclose(values, oracle(MAPS), rtol=0.01)
 
 
 def test_values_of_the_authors_from_checkpoint_to_table(golden_latents: GoldenLatents) -> None:

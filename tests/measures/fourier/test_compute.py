@@ -5,11 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.latents import GoldenLatents, rounded, written
-from tests.measures.fourier.test_plane import log_amplitudes
+from tests.helpers.latents import GoldenLatents, written
 from vitscope.claims.intervals import KEPT
-from vitscope.errors import VitscopeError
-from vitscope.measures import slices
 from vitscope.measures.fourier.compute import (
     AMPLITUDES,
     measure_fourier,
@@ -57,33 +54,6 @@ def test_a_shard_has_every_quantity_of_every_image(tmp_path: Path) -> None:
         some = measure_fourier(OnLatents(latents, 30), radial=False, edges=edges)
         of_whole = frame[frame["quantity"].isin(wanted)].reset_index(drop=True)
         pd.testing.assert_frame_equal(some, of_whole, check_exact=True)
-
-
-def test_slices_and_threads_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    latents = written(tmp_path / "file", [MAPS, MAPS[:, :3, :7, :7], OBLONG])
-    whole = measure_fourier(OnLatents(latents, 0), True, EDGES)
-    for size, threads in ((1, 1), (MAPS[0].nbytes * 2, 2), (MAPS[0].nbytes * 5, 4)):
-        monkeypatch.setattr(slices, "SLICE_BYTES", size)
-        frame = measure_fourier(OnLatents(latents, 0, threads), True, EDGES)
-        pd.testing.assert_frame_equal(frame, whole, check_exact=True)
-
-
-@pytest.mark.parametrize(("maps", "edges"), [(MAPS, None), (OBLONG, EDGES)])
-def test_maps_that_are_not_finite_are_refused(
-    tmp_path: Path, maps: np.ndarray, edges: Sequence[float] | None
-) -> None:
-    spoiled = maps.copy()
-    spoiled[2, 4, 7, 6] = np.inf
-    latents = written(tmp_path / "file", [spoiled])
-    with pytest.raises(VitscopeError, match=r"at map0 is not finite.* for image 102: check"):
-        measure_fourier(OnLatents(latents, 100), False, edges)
-
-
-def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
-    raw, values_of_raw = rounded(MAPS)
-    latents = written(tmp_path / "file", [raw], "BF16")
-    values = measure_fourier(OnLatents(latents, 0), radial=False, edges=None)["value"]
-    np.testing.assert_allclose(values, log_amplitudes(values_of_raw).ravel(), atol=2e-5)
 
 
 SIZES = (8, 2, 1, 7)
