@@ -1,24 +1,11 @@
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import rankdata, ttest_1samp
 
-from tests.helpers.claims import (
-    count_variances,
-    kinds_with_claims,
-    published_variances,
-    variances,
-    with_resamples,
-)
+from tests.helpers.claims import count_variances, published_variances, variances, with_resamples
 from vitscope.claims.counting import Training, count_by_recipe, trainings
-from vitscope.measures import registry
 from vitscope.networks.finding.cut_points import CUT_POINT
-
-ROOT = Path(__file__).parents[2]
 
 
 def eight_msas(falling: int, deviation: float | list[float] | None) -> pd.DataFrame:
@@ -76,18 +63,6 @@ def test_a_claim_says_on_which_side_of_norms_a_model_is_read():
         f"{statement} (m is read before its norms)" for statement in plain["statement"]
     ]
     assert said.drop(columns="statement").equals(plain.drop(columns="statement"))
-
-
-def test_counting_needs_no_networks():
-    claims = (str(registry.claiming(registry.kinds()[kind])) for kind in kinds_with_claims())
-    modules = ", ".join({each.partition(":")[0] for each in claims})
-    unneeded = {"torch", "vitscope.measures.registry"}
-    code = (
-        f"import sys, vitscope.claims.counting, {modules}; print(*({unneeded} & set(sys.modules)))"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    assert done.stdout.split() == []
 
 
 # Spread of a change over trainings, in standard errors of its mean over 256 images: the median of

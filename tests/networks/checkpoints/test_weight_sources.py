@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.hub import Hub
-from tests.helpers.processes import python
 from tests.helpers.refusals import refusal
 from tests.helpers.web import Site, whole
 from vitscope.errors import VitscopeError
@@ -171,12 +170,6 @@ def test_a_digest_that_cannot_be_recorded_leaves_no_download(site: Site, tmp_pat
     with pytest.raises(VitscopeError, match=rf"the sha256 of .*/w, which is {SHA256}\."):
         fetch({"url": url}, tmp_path, [])
     assert [path.name for path in tmp_path.iterdir()] == ["config"]
-
-
-def test_naming_the_sources_of_weights_imports_no_torch():
-    python(
-        "import sys, vitscope.networks.checkpoints.weight_sources; sys.exit('torch' in sys.modules)"
-    )
 
 
 @pytest.fixture
