@@ -114,10 +114,10 @@ def test_weights_on_the_hub_are_fetched_once_and_recorded(
     assert not target.is_symlink()
     assert find_lock_entry(lock, url) == Entry(SHA256, len(DATA))
     assert address(checkpoint) == url
-    asked = len(hub.requests)
+    asked = len(hub.server.requests)
     target.unlink()
     assert fetch(checkpoint, tmp_path, []).read_bytes() == DATA
-    assert len(hub.requests) == asked > 0
+    assert len(hub.server.requests) == asked > 0
 
 
 def test_weights_on_the_hub_must_be_there_and_those_of_the_study(hub: Hub, tmp_path: Path) -> None:
@@ -134,7 +134,8 @@ def test_the_users_token_is_sent(hub: Hub, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     hub.put("owner/name", "model.safetensors", DATA)
     fetch({"hf": "owner/name"}, tmp_path, [])
-    assert {*hub.tokens} == {"Bearer hf_secret"}
+    sent = {headers["Authorization"] for _, headers in hub.server.requests}
+    assert sent == {"Bearer hf_secret"}
 
 
 def test_a_first_download_is_recorded_and_said(site: Site, tmp_path, lock):
