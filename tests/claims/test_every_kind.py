@@ -1,12 +1,19 @@
 from importlib import import_module
 from types import ModuleType
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from tests.helpers.claims import count, evidence, kinds_with_claims
+from vitscope.claims.claim import Traits
+from vitscope.claims.counting import measured_points
+from vitscope.claims.intervals import RESAMPLED, without_resamples
+from vitscope.claims.points import Points
 from vitscope.claims.report import VERDICTS
+from vitscope.claims.statistics import Found
 from vitscope.claims.tables import CLAIMS
+from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 
 KINDS = kinds_with_claims()
@@ -22,8 +29,13 @@ def example(kind: str) -> dict[str, pd.DataFrame]:
     return tables
 
 
+def traits_of(kind: str) -> dict[str, dict]:
+    """Return the settings of the models of an example, by which some claims choose them."""
+    return getattr(module_of(kind), "TRAITS", {}).get(kind, {})
+
+
 def count_example(kind: str, tables: dict[str, pd.DataFrame], models: list[str]) -> pd.DataFrame:
-    return count(kind, tables, models, traits_of=getattr(module_of(kind), "TRAITS", {}).get(kind))
+    return count(kind, tables, models, traits_of=traits_of(kind))
 
 
 def models_of(tables: dict[str, pd.DataFrame]) -> list[str]:
@@ -66,6 +78,43 @@ def test_every_row_keeps_its_promises(kind, tmp_path):
             contained = row["measured_low"] <= row["holds_above"] <= row["measured_high"]
             assert contained == (row["holds"] == "open")
         assert not row["certain"] > row["measured_total"]
+
+
+def resampled_columns(kind: str) -> list[str]:
+    """Return the columns of a table of claims that have their values in resamples beside them."""
+    columns = find_table(evidence(kind).table).columns
+    return [name.removesuffix(RESAMPLED) for name in columns if name.endswith(RESAMPLED)]
+
+
+def find_each(kind: str, table: pd.DataFrame) -> dict[tuple[str, ...], Found | None]:
+    """Return what a table in place of the example's says, by claim and models."""
+    of, tables = evidence(kind), example(kind)
+    tables = tables | {of.table: table}
+    blocks = tables["blocks"].groupby("model")["kind"]
+    models = {m: Traits({*kinds}, traits_of(kind).get(m, {})) for m, kinds in blocks}
+    points = {model: Points(measured_points(of, tables, model)) for model in models}
+    return {
+        (claim.name, *subject): claim.find(*(points[model] for model in subject))
+        for claim in of.claims
+        for subject in claim.about(models)
+    }
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if resampled_columns(kind)])
+def test_each_resample_is_counted_as_the_values_are(kind):
+    table = without_resamples(example(kind)[evidence(kind).table])
+    generator, names = np.random.default_rng(0), resampled_columns(kind)
+    # Positive factors: some claims are about logarithms.
+    factors = generator.lognormal(0, 0.6, (6, len(table), len(names)))
+    drawn = [table.assign(**(table[names] * each)) for each in factors]
+    lists = {f"{name}{RESAMPLED}": [*np.stack([each[name] for each in drawn], 1)] for name in names}
+    alone = [find_each(kind, each) for each in drawn]
+    together = find_each(kind, table.assign(**lists))
+    assert any(together.values())
+    for claim, found in together.items():
+        if found:
+            expected = [each[claim].value for each in alone]
+            np.testing.assert_allclose(found.values[1:], expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["patch_components", "position_similarity"])

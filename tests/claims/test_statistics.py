@@ -7,6 +7,7 @@ from scipy.stats import spearmanr
 
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import (
+    Found,
     certain_signs,
     changes_more,
     difference,
@@ -92,6 +93,24 @@ def test_signs_are_certain_where_the_interval_of_a_change_is_on_one_side():
     assert found.certain == certain.sum()
     assert (found.count, found.total) == ((changed[0] < 0).sum(), len(changed[0]))
     assert found.margin == pytest.approx(-changed[0].mean())
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (Found(np.array([0.6])), "yes, without an interval"),
+        (Found(np.array([0.5])), "no, without an interval"),
+        (Found(np.array([0.6]), exact=True), "yes"),
+        (Found(np.array([0.4]), exact=True), "no"),
+        (Found(np.array([0.6, *np.linspace(0.55, 0.65, 41)])), "yes"),
+        (Found(np.array([0.6, *np.linspace(0.45, 0.75, 41)])), "open"),
+        # So few batches have no interval, however alike they are.
+        (Found(np.array([0.6]), batches=np.linspace(0.59, 0.61, 19)), "open"),
+        (Found(np.array([0.6]), batches=np.linspace(0.59, 0.61, 20)), "yes"),
+    ],
+)
+def test_what_is_found_is_judged_by_its_unit(found, verdict):
+    assert found.verdict(0.5) == verdict
 
 
 def test_a_case_that_nobody_knows_does_not_count():

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.archives import tar_of
-from tests.helpers.processes import python
 from tests.helpers.refusals import refusal
 from tests.helpers.sources import open_path
 from tests.helpers.web import Site, whole
@@ -28,7 +27,6 @@ from vitscope.data.opening import (
 )
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import md5_of
-from vitscope.package_data import ROOT
 
 
 def test_sources_without_files_and_of_an_unknown_kind() -> None:
@@ -140,15 +138,6 @@ def test_a_new_source_is_a_new_module(tmp_path: Path, monkeypatch: pytest.Monkey
         declared("silent")
     entry = {"kind": "mine", "many": 3}
     assert open_source(entry, "test") == (entry, "test", None)
-
-
-def test_to_know_the_sources_nothing_that_reads_images_is_imported() -> None:
-    python(
-        "import sys; from vitscope.data import opening; "
-        "[*map(opening.declared, opening.source_kinds())]; "
-        "sys.exit(bool({'PIL', 'numpy', 'pyarrow'} & sys.modules.keys()))",
-        cwd=ROOT,
-    )
 
 
 def test_a_path_may_name_the_split(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,4 @@
 import inspect
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
@@ -163,24 +161,6 @@ def marker_of(line):
 
 def look_of(line):
     return *marker_of(line), str(line._unscaled_dash_pattern)
-
-
-def test_the_kinds_are_known_without_matplotlib():
-    code = (
-        "import sys; from vitscope.drawing import figure; from vitscope.measures import registry;"
-        "registry.kinds();"
-        "sys.exit('matplotlib' in sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
-
-
-def test_figures_are_drawn_without_torch():
-    code = (
-        "import sys; from pkgutil import resolve_name; from vitscope.measures import registry;"
-        "[resolve_name(registry.drawing(kind)) for kind in registry.kinds().values()];"
-        "sys.exit('torch' in sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 @pytest.mark.parametrize("kind", kinds())

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -18,11 +19,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
-        self.server.requests.append((path, dict(self.headers)))
-        answers = self.server.answers.get(path, [status(404)])
+        self.server.requests.append((path, self.headers))
+        answers = self.server.answers.get(path, [self.server.missing])
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         self.close_connection = True
         answer(self)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def begin(self, code: int, **headers: object) -> None:
         self.send_response(code)
@@ -41,7 +45,8 @@ class Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.answers: dict[str, list[Answer]] = {}
-        self.requests: list[tuple[str, dict[str, str]]] = []
+        self.missing = status(404)
+        self.requests: list[tuple[str, Message]] = []
         self.released = threading.Event()
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -62,7 +67,7 @@ class Site:
         self.server.answers[path] = list(answers)
         return self.root + path
 
-    def asked(self, path: str) -> list[dict[str, str]]:
+    def asked(self, path: str) -> list[Message]:
         return [headers for where, headers in self.server.requests if where == path]
 
 
@@ -109,7 +114,8 @@ def broken(data: bytes, after: int, **headers: object) -> Answer:
 
     def answer(handler: Handler) -> None:
         handler.begin(200, Content_Length=len(data), **headers)
-        handler.wfile.write(data[:after])
+        if handler.command == "GET":
+            handler.wfile.write(data[:after])
 
     return answer
 

@@ -46,9 +46,9 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
     return Split(path)
 
 
-def study_with(batch: int, of_cka: int, dtype: str = "float32") -> Study:
+def study_with(batch: int, of_cka: int, dtype: str = "float32", shard: int = SHARD) -> Study:
     study = load_study(BUNDLED_STUDIES / "mini.yaml")
-    changes: dict[str, Any] = {"images": IMAGES, "shard_size": SHARD, "batch_size": batch}
+    changes: dict[str, Any] = {"images": IMAGES, "shard_size": shard, "batch_size": batch}
     analysis = replace(study.analysis, **changes, latents_dtype=dtype)
     sections = study.sections | {"cka": {"batch_size": of_cka}}
     return replace(study, analysis=analysis, sections=sections)
@@ -69,11 +69,12 @@ class Runs:
         work.run(inputs, outputs, values | {"device": torch.device("cpu")}, Resources())
 
     def in_a_pass(self) -> dict[str, pd.DataFrame]:
-        """Return the table of each measure from passes of all shards."""
-        passes = [self.folder / f"pass-{number}.parquet" for number in range(2)]
+        """Return the table of each measure from passes of all shards, the last one first."""
+        shards = -(-IMAGES // self.study.analysis.shard_size)
+        passes = [self.folder / f"pass-{number}.parquet" for number in range(shards)]
         for number, path in enumerate(passes):
             self.run("measure_pass", self.inputs, {"parts": path}, part=str(number))
-        return self._merged({name: {"parts": passes} for name in self.measures})
+        return self._merged({name: {"parts": passes[::-1]} for name in self.measures})
 
     def of_latents(self) -> dict[str, pd.DataFrame]:
         """Return the same from latents that are written, which the job that merges measures."""
@@ -100,8 +101,9 @@ class Runs:
     def _merged(self, given: dict[str, dict[str, list[Path]]]) -> dict[str, pd.DataFrame]:
         """Merge each measure; one of pairs of the network with itself."""
         found, path = {}, self.folder / "table"
-        for name, files in given.items():
-            inputs, model = {**files, "blocks": self.inputs["blocks"]}, MODEL
+        merged = {name: name for name in given} | {"spectrum": "fourier"}
+        for name, measured in merged.items():
+            inputs, model = {**given[measured], "blocks": self.inputs["blocks"]}, MODEL
             if registry.declared(name).of_pairs:
                 inputs |= {f"other_{key}": each for key, each in inputs.items()}
                 model = pair_name([MODEL, MODEL])
@@ -128,6 +130,16 @@ def test_a_pass_measures_what_latents_do(
     for name, table in theirs.items():
         pd.testing.assert_frame_equal(ours[name], table, check_exact=True)
         pd.testing.assert_frame_equal(apart[name], table, check_exact=True)
+
+
+def test_the_size_of_shards_does_not_matter(split: Split, tmp_path: Path) -> None:
+    runs = Runs(study_with(8, 8, shard=IMAGES), split, tmp_path)
+    whole = runs.in_a_pass()
+    runs.study = study_with(8, 8, shard=8)
+    cut = runs.in_a_pass()
+    assert {*cut} == {*whole}
+    for name, table in whole.items():
+        pd.testing.assert_frame_equal(cut[name], table, check_exact=True)
 
 
 def test_parts_name_images_by_their_rows_in_the_split(split: Split, tmp_path: Path) -> None:

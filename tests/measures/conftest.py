@@ -1,6 +1,3 @@
-from collections.abc import Sequence
-from itertools import pairwise
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -41,15 +38,6 @@ def variances(model: str, values: list[float]) -> pd.DataFrame:
     value = np.asarray(values, dtype=float)
     interval = {"ci_low": value * 0.95, "ci_high": value * 1.05}
     return cut_points(model).assign(images=100, variance=value, **interval)
-
-
-def cut(table: pd.DataFrame, ends: Sequence[int]) -> list[pd.DataFrame]:
-    """Cut a table of 40 images into shards that end before these."""
-    return [
-        table[table["image"].between(first, last, inclusive="left")]
-        for first, last in pairwise([0, *sorted(ends), 40])
-        if first < last
-    ]
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def serve(site: Site, hub: Hub, study: dict[str, Any]) -> None:
         checkpoint = model["checkpoint"]
         if "timm" in checkpoint:
             path = urlsplit(weight_sources.address(checkpoint)).path
-            hub.files[path] = safetensors.torch.save(weights(model, seed))
+            hub.put_at(path, safetensors.torch.save(weights(model, seed)))
         else:
             path = urlsplit(checkpoint["url"]).path
             checkpoint["url"] = site.at(path, whole(moco(weights(model, seed))))

@@ -4,10 +4,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr
 
-from tests.helpers.claims import blocks, count, count_alone, evidence, favoured, published, verdicts
-from vitscope.claims.points import Points
+from tests.helpers.claims import blocks, count, count_alone, favoured, published, verdicts
 
 DEPTHS = [0.1, 0.3, 0.5, 0.7, 0.9]
 # Of each attention the distances of two heads, in pixels.
@@ -32,10 +30,13 @@ def numbers(
 
 
 TABLE = numbers(DISTANCES)
-EXAMPLES = {
-    kind: {"attention": TABLE, "blocks": blocks("vit")}
-    for kind in ("attention_distance", "attention_nmi")
-}
+# Means over heads are 5.5, 5, 5.6, 7.5 and 8.2 of the one, 7.5, 5, 5.5, 7.25 and 8.15 of the other.
+OTHER = numbers([(6, 9), (3, 7), (5, 6), (7, 7.5), (8, 8.3)], model="alternet")
+BOTH = {"attention": pd.concat([TABLE, OTHER]), "blocks": blocks("vit", "alternet")}
+EXAMPLES = {"attention_distance": BOTH, "attention_nmi": BOTH}
+WAYS = ("more_images", "distillation", "self_supervision")
+PRETRAINED = {"vit": {f"pretraining.{way}": ["alternet", "another"] for way in WAYS}}
+TRAITS = {"attention_distance": PRETRAINED}
 
 
 def counted(table: pd.DataFrame, kind: str = "attention_distance") -> pd.DataFrame:
@@ -84,20 +85,10 @@ def test_collapse_by_hand() -> None:
 
 
 def test_models_that_were_pretrained_in_other_ways() -> None:
-    """Means are 5.5, 5, 5.6, 7.5 and 8.2 of the one, 7.5, 5, 5.5, 7.25 and 8.15 of the other."""
-    theirs = [(6, 9), (3, 7), (5, 6), (7, 7.5), (8, 8.3)]
-    tables = {
-        "attention": pd.concat([TABLE, numbers(theirs, model="swin")]),
-        "blocks": blocks("vit"),
-    }
-    found = {}
-    for by in ("more_images", "distillation", "self_supervision"):
-        traits = {"vit": {f"pretraining.{by}": ["swin", "another"]}}
-        claims = count("attention_distance", tables, ["vit", "swin"], traits_of=traits)
-        found |= verdicts(claims[claims["versus"].notna()])
-    assert found == {
-        ("more_images_look_farther", "vit", "swin"): (3, 5, True),
-        ("distillation_looks_nearer", "vit", "swin"): (1, 5, False),
+    claims = count("attention_distance", BOTH, ["vit", "alternet"], traits_of=PRETRAINED)
+    assert verdicts(claims[claims["versus"].notna()]) == {
+        ("more_images_look_farther", "vit", "alternet"): (3, 5, True),
+        ("distillation_looks_nearer", "vit", "alternet"): (1, 5, False),
     }
 
 
@@ -139,61 +130,6 @@ def test_published_points_are_counted_alike() -> None:
     # Of heads and windows nothing was published.
     for claim in ("early_heads_look_near_and_far", "late_heads_look_far", "windows_bound_distance"):
         assert pd.isna(found[claim]["published_value"])
-
-
-def resampled(table: pd.DataFrame, shift: float, resamples: int = 25) -> pd.DataFrame:
-    """Return what is a table in resample 0, with noise in the others: of each column by itself."""
-    generator = np.random.default_rng(int(10 * shift))
-    lists = {}
-    for value in ("distance", "distance_renormalized", "nmi"):
-        noise = generator.normal(0, 2, (len(table), resamples))
-        lists[f"{value}_resampled"] = [*(table[value].to_numpy()[:, None] + shift + noise)]
-    return table.assign(**lists)
-
-
-def in_resample(table: pd.DataFrame, row: int) -> pd.DataFrame:
-    lists = [name for name in table if name.endswith("_resampled")]
-    values = {name.removesuffix("_resampled"): table[name].str[row] for name in lists}
-    return table.assign(**values).drop(columns=lists)
-
-
-@pytest.mark.parametrize("kind", [*EXAMPLES])
-def test_each_resample_is_found_as_the_values_are(kind: str) -> None:
-    ours, theirs = resampled(TABLE, 0.0), resampled(TABLE, 0.3)
-    of = evidence(kind)
-    for claim in of.claims:
-        pair = (ours, theirs) if "images" in claim.name or "distill" in claim.name else (ours,)
-        found = claim.find(*(Points(of.measured(each, each)) for each in pair))
-        assert found is not None
-        assert len(found.values) == 26
-        for row in range(25):
-            alone = (in_resample(each, row) for each in pair)
-            expected = claim.find(*(Points(of.measured(each, each)) for each in alone))
-            assert expected is not None
-            assert found.values[1 + row] == pytest.approx(expected.value, abs=1e-12)
-
-
-def test_a_resample_is_found_as_pandas_finds_it() -> None:
-    table = resampled(TABLE, 0.0)
-    of = evidence("attention_distance")
-    points = Points(of.measured(table, table))
-    found = {claim.name: claim.find(points) for claim in of.claims[:4]}
-    for row in range(25):
-        once = in_resample(table, row)
-        heads, means = once[once["head"].notna()], once[once["head"].isna()]
-        reach = heads["distance_renormalized"] / heads["distance_uniform"]
-        spreads = reach.groupby(heads["attention"]).agg(np.ptp)
-        within = heads[heads["windows"] > 1]
-        expected = {
-            "early_heads_look_near_and_far": spreads[:2].mean() - spreads[3:].mean(),
-            "late_heads_look_far": (reach[heads["depth"] > 0.6] > reach.mean()).mean(),
-            "distance_grows": spearmanr(DEPTHS, means["distance_renormalized"]).statistic,
-            "windows_bound_distance": (
-                within["distance_renormalized"] < within["distance_anywhere"]
-            ).mean(),
-        }
-        for name, value in expected.items():
-            assert found[name].values[1 + row] == pytest.approx(value, abs=1e-12)
 
 
 LOW_PASS = "attention_low_pass"

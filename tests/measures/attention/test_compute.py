@@ -17,7 +17,7 @@ from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.measures.attention.compute import measure_attention
 from vitscope.measures.attention.heads import merge_attention
-from vitscope.measures.attention.measure import ATTENTION_PART, ATTENTION_TABLE, VALUES
+from vitscope.measures.attention.measure import ATTENTION_TABLE, VALUES
 from vitscope.measures.given import OnModel, Parts
 from vitscope.measures.per_image import bootstrap_image_means, spread
 from vitscope.networks.attention.finding import find_attention
@@ -57,9 +57,8 @@ def vit(images: Split) -> tuple[OnModel, pd.DataFrame]:
     return job, part(job)
 
 
-def test_shards_are_parts_of_the_whole(vit: tuple[OnModel, pd.DataFrame], tmp_path: Path) -> None:
+def test_shards_are_parts_of_the_whole(vit: tuple[OnModel, pd.DataFrame]) -> None:
     job, whole = vit
-    ATTENTION_PART.write(whole, tmp_path / "part.parquet")
     assert len(whole) == 12 * 3 * IMAGES
     shards = [part(job, shard, 6) for shard in range(2)]
     both = pd.concat(shards).sort_values(["attention", "image", "head"], ignore_index=True)

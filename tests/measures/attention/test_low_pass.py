@@ -15,7 +15,6 @@ from tests.helpers.splits import on_model, shapes
 from tests.helpers.tiers import some_of
 from tests.networks.attention.test_reading import IMAGES, SIZE, TOKENS, Tokens, Windows, by_hand
 from vitscope.measures.attention.compute import compute_low_pass_by_head, measure_attention_low_pass
-from vitscope.measures.attention.measure import ATTENTION_LOW_PASS_TABLE
 from vitscope.networks.attention.reading import Use, reading_attention_use
 from vitscope.networks.finding.blocks import list_blocks
 
@@ -146,7 +145,6 @@ def test_a_model_of_mini_is_measured(name: str, tmp_path: Path) -> None:
     split, (model, points) = shapes(tmp_path / "split", 20), mini(name)
     given = on_model(sharpened(model), split, cut_points=points, blocks=mini_blocks(name).table)
     table = measure_attention_low_pass(given, CHOSEN, BOOTSTRAP)
-    ATTENTION_LOW_PASS_TABLE.write(table, tmp_path / "table")
     heads, means = table[table["head"].notna()], table[table["head"].isna()]
     assert (table["images"] == 3).all()
     assert (heads["room"] > 0).all()

@@ -3,7 +3,6 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.refusals import refusal
 from tests.helpers.studies import mini_with
 from vitscope.measures import registry
 from vitscope.studies.loading import load_study
@@ -38,19 +37,3 @@ def test_what_can_be_asked_for(tmp_path: Path, shows: dict[str, Any]) -> None:
     )
     assert given["chosen"]["shown"] == shows.pop("images", 2)
     assert given["shows"] | shows == given["shows"]
-
-
-@pytest.mark.parametrize(
-    ("shows", "sentence"),
-    [
-        ({"query": [1]}, "query: found [1], allowed: at least 2 entries"),
-        ({"query": ["top", 2]}, "query.0: found 'top', allowed: a number"),
-        ({"queries": [[1, 2], [1]]}, "queries.1: found [1], allowed: at least 2 entries"),
-        ({"block": 1.5}, "block: found 1.5, allowed: "),
-        ({"head": -1}, "head: found -1, allowed: a number from 0 on"),
-        ({"mass": 1}, "mass: found 1, allowed: a number below 1"),
-    ],
-)
-def test_what_is_refused(tmp_path: Path, shows: dict[str, Any], sentence: str) -> None:
-    path = written(tmp_path, **shows)
-    assert refusal(load_study, path).startswith(f"{path}: analysis.attention_maps.{sentence}")

@@ -1,7 +1,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr
 
 from tests.helpers.claims import blocks, count, published, verdicts
 from vitscope.package_data import PUBLISHED_POINTS
@@ -105,24 +104,6 @@ def test_units_that_subsample_do_not_count():
     assert found == {("first_conv_of_stage_matters", "m"): (2, 2, True)}
 
 
-def test_stages_are_counted_in_each_resample() -> None:
-    units = [*stage(1, "msa", -2, -1, -3), *stage(2, "msa", -2, -3), *stage(3, "msa", -3, -2)]
-    tables = lesion(units)
-    generator = np.random.default_rng(0)
-    drawn = tables["lesion"]["change"].to_numpy() + generator.normal(0, 0.8, (41, len(units)))
-    tables["lesion"] = tables["lesion"].assign(change_resampled=[*drawn.T])
-    (row,) = count("lesion", tables, ["m"]).to_dict("records")
-    assert (row["measured_count"], row["measured_total"]) == (2, 3)
-    assert row["margin"] == pytest.approx((1 + 1 - 1) / 3)
-    costs = pd.DataFrame(drawn).set_axis([0, 1, 2, 3, 4, 5, 6], axis=1)
-    in_favour = pd.DataFrame(
-        {1: costs[2] < costs[0], 2: costs[4] < costs[3], 3: costs[6] < costs[5]}
-    )
-    ends = np.percentile(in_favour.mean(axis=1), [2.5, 97.5])
-    assert [row["measured_low"], row["measured_high"]] == pytest.approx(ends, rel=1e-12)
-    assert ends[0] < ends[1]
-
-
 def ratios(model: str, positions: list[float], class_token: list[float] | None = None):
     depth = np.linspace(0.25, 1, len(positions))
     kinds = {"positions": positions} | ({"class_token": class_token} if class_token else {})
@@ -156,27 +137,3 @@ def test_a_branch_of_zeros_does_not_count() -> None:
     of = tables(ratios("vit", [2, 4, np.nan]), ratios("resnet", [1, 1, 1]))
     found = count("skip_ratio", of, ["vit", "resnet"])
     assert found["measured_value"].tolist() == pytest.approx([1.5 * np.log(2)], rel=1e-12)
-
-
-def test_resamples_are_counted_as_pandas_and_scipy_count_each() -> None:
-    generator = np.random.default_rng(0)
-    drawn = [generator.lognormal(0, 0.6, (11, 4)) for _ in range(3)]
-    of = tables(ratios("vit", [2, 4, 8, 16], [16, 8, 9, 3]), ratios("resnet", [1, 2, 1, 2]))
-    table = of["skip_ratio"]
-    values = table["ratio"].to_numpy() * np.hstack(drawn)
-    of["skip_ratio"] = table.assign(ratio_resampled=[*values.T])
-    found = count("skip_ratio", of, ["vit", "resnet"]).set_index("claim")
-    token_passes, carries = [], []
-    for row in values:
-        cell = table.assign(log=np.log(row)).pivot(
-            index="depth", columns=["model", "tokens"], values="log"
-        )
-        vit = cell["vit"]
-        token_passes.append(-spearmanr(cell.index, vit["class_token"] - vit["positions"])[0])
-        carries.append(vit["positions"].mean() - cell["resnet"]["positions"].mean())
-    for claim, values in (
-        ("class_token_passes_first", token_passes),
-        ("shortcuts_of_attention_carry_more", carries),
-    ):
-        ends = found.loc[claim, ["measured_low", "measured_high"]].tolist()
-        assert ends == pytest.approx(np.percentile(values, [2.5, 97.5]), rel=1e-12)

@@ -134,7 +134,6 @@ def test_a_model_of_mini_is_measured(name: str, tmp_path) -> None:
     table = measure_skip_ratio(
         on_model(model, split, cut_points=points, blocks=blocks), CHOSEN, BOOTSTRAP
     )
-    find_table("skip_ratio").write(table, tmp_path / "table")
     assert (table["images"] == 6).all()
     assert {*table["tokens"]} == ({"positions", "class_token"} if name == "vit" else {"positions"})
     assert (table["ci_low"] < table["ratio"]).all()

@@ -1,4 +1,3 @@
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -40,22 +39,6 @@ def test_areas_are_compared(kind, gain, of_gradients):
     }
     values = claims.set_index(["claim", "model"])
     assert values.loc[(of_rollout, "vit"), "measured_value"] == pytest.approx(of_gradients)
-
-
-def test_areas_are_compared_in_each_resample():
-    tables = areas(vit=OF_VIT)
-    table = tables["faithfulness"]
-    of_methods = np.random.default_rng(0).random((len(OF_VIT), 11))
-    drawn = dict(zip(OF_VIT, of_methods, strict=True))
-    tables["faithfulness"] = table.assign(area_resampled=table["method"].map(drawn))
-    found = count("insertion", tables, ["vit"]).set_index("claim")
-    for claim, more, less in (
-        ("grad_cam_finds_what_to_insert", "grad_cam", "random"),
-        ("gradients_find_what_to_insert", "gradient_rollout", "rollout"),
-    ):
-        ends = found.loc[claim, ["measured_low", "measured_high"]].tolist()
-        expected = np.percentile(drawn[more] - drawn[less], [2.5, 97.5])
-        assert ends == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_model_without_gradient_rollout_has_no_verdict_of_it():

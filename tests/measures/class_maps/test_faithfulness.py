@@ -21,7 +21,6 @@ from vitscope.measures.class_maps.compute import (
     measure_faithfulness,
     order_pixels,
 )
-from vitscope.measures.class_maps.measure import FAITHFULNESS_TABLE
 
 EXPLAINED = {"cut_point": None, "of_class": None}
 CHANGED = {"steps": 4, "blur": 0.1, "seed": 0}
@@ -126,13 +125,12 @@ def test_areas_are_those_below_the_curves() -> None:
         np.testing.assert_allclose(kept, weights @ areas / 2, rtol=1e-6)
 
 
-def test_the_table(images, tmp_path: Path) -> None:
+def test_the_table(images) -> None:
     model = Attends()
     given = on_model(model, images, cut_points=[TOKENS])
     table = measure_faithfulness(
         given, EXPLAINED, {"shown": 6, "images": 10, "seed": 4}, CHANGED, BOOTSTRAP
     )
-    FAITHFULNESS_TABLE.write(table, tmp_path / "table")
     methods = ["grad_cam", "gradient_rollout", "rollout", "random"]
     assert table["method"].drop_duplicates().tolist() == methods
     assert (

@@ -83,26 +83,6 @@ def test_without_a_pair_there_is_no_comparison(models):
     ).empty
 
 
-def test_frequencies_are_counted_in_each_resample():
-    frequencies = [0.2, 0.3, 0.5, 0.7, 0.8, 0.9]
-    tables = noise(frequencies, vit=[-3, -5, -9, -3, -2, -1], resnet=[-2, -4, -1, -3, -3, -2])
-    table = tables["frequency_noise"].sample(frac=1, random_state=0)
-    drawn = np.random.default_rng(0).normal(table["change"].to_numpy(), 0.8, (41, len(table)))
-    tables["frequency_noise"] = table.assign(change_resampled=[*drawn.T])
-    found = count("frequency_noise", tables, ["vit", "resnet"]).set_index("claim")
-    shares = {HIGH: [], LOW: []}
-    for row in drawn:
-        of = table.assign(change=row).pivot(index="frequency", columns="model", values="change")
-        gained = of["vit"] - of["resnet"]
-        shares[HIGH].append((gained[[0.7, 0.8, 0.9]] > 0).mean())
-        shares[LOW].append((gained[[0.2, 0.3]] < 0).mean())
-    for claim, of_resamples in shares.items():
-        ends = np.percentile(of_resamples, [2.5, 97.5])
-        row = found.loc[claim]
-        assert [row["measured_low"], row["measured_high"]] == pytest.approx(ends, rel=1e-12)
-        assert ends[0] < ends[1]
-
-
 def with_resamples(tables, *counts):
     """Give each row the number of resamples in `counts`, all of them equal to what is measured."""
     table = tables["frequency_noise"]
@@ -143,19 +123,6 @@ def test_the_accuracy_that_is_kept_is_compared(kind, value):
     name = f"msa_withstands_{kind}"
     assert verdicts(claims) == {(name, "vit", "resnet"): (None, None, value > 0)}
     assert claims["measured_value"].tolist() == [pytest.approx(value)]
-
-
-@pytest.mark.parametrize(("kind", "change"), CHANGES.items())
-def test_it_is_compared_in_each_resample(kind, change):
-    tables = kept(resnet=(0.5, 0.4), vit=(0.6, 0.3))
-    of_rows = np.random.default_rng(0).random((len(tables["occlusion"]), 11))
-    # Both rows of a model with dropped patches have the same `mean_kept`.
-    of_rows[[2, 6]] = of_rows[[1, 5]]
-    tables["occlusion"] = tables["occlusion"].assign(mean_kept_resampled=[*of_rows])
-    (row,) = count(kind, tables, ["resnet", "vit"]).to_dict("records")
-    first, second = {"dropped": (5, 1), "shuffled": (7, 3)}[change]
-    expected = np.percentile(of_rows[first] - of_rows[second], [2.5, 97.5])
-    assert [row["measured_low"], row["measured_high"]] == pytest.approx(expected, rel=1e-12)
 
 
 def test_nothing_that_is_kept_has_no_verdict():

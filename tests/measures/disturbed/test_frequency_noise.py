@@ -16,13 +16,11 @@ from scipy.stats import binom
 from torch import Tensor, nn
 
 from tests.helpers import networks
-from tests.helpers.refusals import refusal
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.measures.disturbed.seeing import batches, seen_of, study_of
 from vitscope.data.split import rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.image_size import ImageSize
-from vitscope.jobs.tables import find_table
 from vitscope.measures.disturbed.classify import shares_found
 from vitscope.measures.disturbed.frequency_noise import (
     filter_images,
@@ -260,7 +258,6 @@ def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
     changes = 100 * (shares[:, ::-1] - clean[:, None])
     kept = np.stack(table["change_resampled"], axis=1)
     np.testing.assert_allclose(kept, weights @ changes / 12, rtol=1e-6, atol=1e-9)
-    find_table("frequency_noise").write(table, tmp_path / "table.parquet")
 
 
 def test_images_that_are_missing_are_noticed() -> None:
@@ -281,29 +278,6 @@ def test_the_table_says_what_noise_costs() -> None:
     assert table["accuracy"].tolist() == [0.125, 0.75]
     same = table[["model", "width", "eps", "image_size", "images", "seeds"]].drop_duplicates()
     assert same.values.tolist() == [["net", 0.1, 0.7, 32, 4, 2]]
-
-
-@pytest.mark.parametrize(
-    ("size", "width", "sentence"),
-    [
-        (
-            *(32, 0.01),
-            "the ring at 0.1 pi with a width of 0.01 pi holds no Fourier component of images of "
-            "32 pixels: raise width to 0.0625 or leave the frequency out.",
-        ),
-        (
-            *(33, 0.1),
-            "a ring of frequencies needs images of an even size and these have 33 pixels: set "
-            "image_size to 32.",
-        ),
-    ],
-)
-def test_a_study_without_rings_is_refused(
-    tmp_path: Path, size: int, width: float, sentence: str
-) -> None:
-    path = study_of(tmp_path, "frequency_noise", size, frequency_noise={"width": width})
-    said = f"{path}: models.resnet: analysis.frequency_noise: {sentence}"
-    assert refusal(load_study, path) == said
 
 
 def test_rings_matter_only_where_a_figure_shows_them(tmp_path: Path) -> None:

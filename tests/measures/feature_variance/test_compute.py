@@ -1,7 +1,6 @@
 """Variance over space: against torch, closed forms, and the authors' values."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,23 +9,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.latents import GoldenLatents, rounded, written
-from tests.measures.conftest import cut
-from vitscope.measures import slices
+from tests.helpers.latents import GoldenLatents, written
 from vitscope.measures.feature_variance.compute import (
     measure_feature_variance,
     measure_spatial_share,
     merge_spatial_share,
     spatial_variance,
 )
-from vitscope.measures.feature_variance.measure import (
-    FEATURE_VARIANCE_PART,
-    FEATURE_VARIANCE_TABLE,
-    SPATIAL_SHARE_PART,
-    SPATIAL_SHARE_TABLE,
-)
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import image_means_by_cut_point, merge_means, part_of
+from vitscope.measures.per_image import merge_means
 from vitscope.networks.finding.cut_points import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
@@ -56,21 +47,10 @@ def test_of_a_constant_map() -> None:
     assert spatial_variance(np.full((2, 3, 4, 4), 7, np.float32)).tolist() == [0, 0]
 
 
-def measured(folder: Path, *maps: np.ndarray, dtype: str = "F32") -> pd.DataFrame:
-    return measure_feature_variance(OnLatents(written(folder / "file", maps, dtype), 30))
-
-
-def test_slices_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = measured(tmp_path, MAPS)
-    for size in (1, MAPS[0].nbytes * 2, MAPS[0].nbytes * 5):
-        monkeypatch.setattr(slices, "SLICE_BYTES", size)
-        pd.testing.assert_frame_equal(measured(tmp_path, MAPS), whole, check_exact=True)
-    np.testing.assert_array_equal(whole["variance"], spatial_variance(MAPS))
-
-
 def test_rows_of_a_shard_say_which_image_they_are_of(tmp_path: Path) -> None:
     pixels = MAPS[:, :, :1, :1]
-    frame = measured(tmp_path, MAPS, MAPS[:, :2, :4, :4], pixels)
+    latents = written(tmp_path / "file", [MAPS, MAPS[:, :2, :4, :4], pixels])
+    frame = measure_feature_variance(OnLatents(latents, 30))
     assert frame["index"].tolist() == [0] * 6 + [1] * 6 + [2] * 6
     assert frame["image"].tolist() == [*range(30, 36)] * 3
     np.testing.assert_allclose(frame["variance"][6:12], oracle(MAPS[:, :2, :4, :4]), rtol=1e-5)
@@ -78,26 +58,11 @@ def test_rows_of_a_shard_say_which_image_they_are_of(tmp_path: Path) -> None:
     assert frame["variance"].isna().tolist() == [False] * 12 + [True] * 6
 
 
-def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
-    raw, values_of_raw = rounded(MAPS)
-    values = measured(tmp_path, raw, dtype="BF16")["variance"]
-    np.testing.assert_allclose(values, oracle(values_of_raw), rtol=1e-5)
-    # Rounding is to 8 bits; over 280 values per image its errors average out to under 1 %.
-    np.testing.assert_allclose(values, oracle(MAPS), rtol=0.01)
-
-
-def test_values_of_the_authors_from_checkpoint_to_table(
-    golden_latents: GoldenLatents, tmp_path: Path
-) -> None:
-    shards = []
-    for first, latents in golden_latents.shards:
-        part = measure_feature_variance(OnLatents(latents, first))
-        FEATURE_VARIANCE_PART.write(part, tmp_path / "part.parquet")
-        shards.append(FEATURE_VARIANCE_PART.read(tmp_path / "part.parquet"))
+def test_values_of_the_authors_from_checkpoint_to_table(golden_latents: GoldenLatents) -> None:
+    shards = (measure_feature_variance(OnLatents(each, at)) for at, each in golden_latents.shards)
     expected = golden_latents.expected
     blocks = golden_latents.blocks[list(CUT_POINT)]
-    merged = merge_means(Parts("net", iter(shards), blocks), "variance", 100, 0)
-    FEATURE_VARIANCE_TABLE.write(merged, tmp_path / "table.parquet")
+    merged = merge_means(Parts("net", shards, blocks), "variance", 100, 0)
     assert merged["variance"].tolist() == pytest.approx(expected["variance"], rel=1e-5)
     shapes = [list(shape) for shape in golden_latents.shapes]
     assert shapes == [shape[1:] for shape in expected["shapes"]]
@@ -122,17 +87,13 @@ LAYERS = [
 ]
 
 
-def table_of(folder: Path, ends: list[int], resamples: int = 200) -> pd.DataFrame:
-    parts = []
-    for first, last in zip([0, *ends], [*ends, IMAGES], strict=True):
-        some = written(folder / f"{first}-{last}", [maps[first:last] for maps in LAYERS])
-        parts.append(measure_spatial_share(OnLatents(some, first)))
-        assert set(parts[-1].columns) == set(SPATIAL_SHARE_PART.columns)
+def table_of(folder: Path, resamples: int = 200) -> pd.DataFrame:
+    part = measure_spatial_share(OnLatents(written(folder / "file", LAYERS), 0))
     points = pd.DataFrame(
         {"index": range(len(LAYERS)), **dict.fromkeys(CUT_POINT.keys() - {"index"}, 0)}
     )
     points["height"] = points["width"] = [maps.shape[2] for maps in LAYERS]
-    return merge_spatial_share(Parts("m", iter(parts[::-1]), points), resamples, 0)
+    return merge_spatial_share(Parts("m", iter([part]), points), resamples, 0)
 
 
 def directly(maps: np.ndarray) -> tuple[float, float]:
@@ -141,20 +102,18 @@ def directly(maps: np.ndarray) -> tuple[float, float]:
     return wide.var(axis=(2, 3)).mean(), wide.var(axis=(0, 2, 3)).mean()
 
 
-def test_it_is_the_share_of_all_variance_from_any_shards(tmp_path: Path) -> None:
-    table = table_of(tmp_path, [])
-    assert set(table.columns) == set(SPATIAL_SHARE_TABLE.columns)
+def test_it_is_the_share_of_all_variance(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
     for row, maps in zip(table.to_dict("records")[:4], LAYERS, strict=False):
         within, total = directly(maps)
         assert (row["within"], row["total"]) == pytest.approx((within, total), rel=1e-6, abs=1e-12)
         assert row["share"] == pytest.approx(within / total, rel=1e-6, abs=1e-12)
     assert table["share"][:4].to_list() == pytest.approx([*table["share"][:1]] * 2 + [0, 1], 1e-6)
     assert table.loc[4:, ["share", "ci_low", "ci_high"]].isna().all(axis=None)
-    pd.testing.assert_frame_equal(table_of(tmp_path, [5, 7]), table, rtol=1e-12)
 
 
 def test_the_interval_is_the_bootstrap_over_images(tmp_path: Path) -> None:
-    row = table_of(tmp_path, [6], resamples=4000).iloc[0]
+    row = table_of(tmp_path, resamples=4000).iloc[0]
     generator, shares = np.random.default_rng(1), []
     for _ in range(4000):
         within, total = directly(SHARE_MAPS[generator.integers(IMAGES, size=IMAGES)])
@@ -163,18 +122,3 @@ def test_the_interval_is_the_bootstrap_over_images(tmp_path: Path) -> None:
     # Both use random resamples, so that the ends agree to a tenth of the interval.
     tolerance = 0.1 * (expected[1] - expected[0])
     assert [row["ci_low"], row["ci_high"]] == pytest.approx(expected, abs=tolerance)
-
-
-PER_IMAGE = np.random.default_rng(2).gamma(4, 0.5, (40, 3))
-PARTS = part_of([*PER_IMAGE.T], 0, "variance")
-
-
-@settings(max_examples=25)
-@given(st.lists(st.integers(0, 40), max_size=7), st.randoms(use_true_random=False))
-def test_any_sharding_gives_the_same(ends: list[int], random: Any) -> None:
-    whole = image_means_by_cut_point([PARTS], "variance", 100, 0)
-    shards = cut(PARTS, ends)
-    random.shuffle(shards)
-    pd.testing.assert_frame_equal(
-        image_means_by_cut_point(shards, "variance", 100, 0), whole, check_exact=True
-    )

@@ -1,13 +1,10 @@
-from itertools import combinations
-
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.claims import count, evidence, published, verdicts
-from vitscope.claims.points import Points
+from tests.helpers.claims import count, published, verdicts
 from vitscope.package_data import PUBLISHED_POINTS
 
 
@@ -28,15 +25,19 @@ KINDS_OF_VIT = ["stem"] + ["msa", "mlp"] * 12
 KINDS = ["stem", "conv", "conv", "msa", "mlp"]
 CONVS = fourier("m", ["conv"] * 3, [4] * 3, [1, 3, 2])
 SPECTRA = fourier("m", KINDS, [8, 8, 8, 4, 4], [1, 3, 2, 1, 4])
-TABLES = {"fourier_curves": CONVS, "fourier_depth": SPECTRA, "fourier": SPECTRA}
-EXAMPLES = {kind: {"fourier": table, "blocks": table} for kind, table in TABLES.items()}
-
 # The maps become smaller, and the last one, a single pixel, has no high frequency.
 _KINDS, _SIZES = ["stem", "conv", "conv", "conv"], [8, 8, 4, 1]
 AVERAGES = pd.concat(
     [fourier("m", _KINDS, _SIZES, [-4, -3, -2, 0]), fourier("n", _KINDS, _SIZES, [-3, -2, -3, 0])]
 )
-EXAMPLES["averaging"] = {"fourier": AVERAGES, "blocks": AVERAGES}
+# The last has a model of Convs alone beside, of which the ends of stages are counted.
+TABLES = {
+    "averaging": AVERAGES,
+    "fourier_curves": CONVS,
+    "fourier_depth": SPECTRA,
+    "fourier": pd.concat([SPECTRA, AVERAGES[AVERAGES["model"] == "n"]]),
+}
+EXAMPLES = {kind: {"fourier": table, "blocks": table} for kind, table in TABLES.items()}
 TRAITS = {"averaging": {"m": {"averages": ["n"]}}}
 
 
@@ -148,31 +149,3 @@ def test_averages_are_compared_with_what_is_averaged_at_each_cut_point():
     assert found == {("averaging_reduces_high_frequency", "m", "n"): (2, 3, True)}
     fewer = AVERAGES[AVERAGES["index"] > (AVERAGES["model"] == "n")]
     assert counted(fewer)["measured_value"].isna().all()
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "pairs"),
-    [
-        ("fourier_curves", "conv_model_raises_high_frequency", [*combinations(range(6), 2)]),
-        # Block 3 subsamples: the ends of stages are 2 and 5; the last map has no high frequency.
-        ("fourier", "stage_end_reduces_high_frequency", [(2, 1), (5, 4)]),
-        ("fourier", "conv_increases_high_frequency", [(0, 1), (1, 2), (3, 4), (4, 5)]),
-    ],
-)
-def test_each_resample_is_counted_as_the_values_are(kind, name, pairs):
-    values = np.random.default_rng(3).normal(size=(21, 6))
-    sizes = [8, 8, 8, 4, 4, 4, 1]
-    table = fourier("m", ["stem"] + ["conv"] * 6, sizes, [*values[0], 0])
-    # A merge keeps the resamples of the highest frequencies.
-    lists = [
-        values[1:, index] if frequency == 1 else None
-        for index, frequency in zip(table["index"], table["frequency"], strict=True)
-    ]
-    table = table.assign(delta_log_amplitude_resampled=lists)
-    (claim,) = (each for each in evidence(kind).claims if each.name == name)
-    found = claim.find(Points(evidence(kind).measured(table, table)))
-    expected = [sum(row[j] > row[i] for i, j in pairs) / len(pairs) for row in values]
-    np.testing.assert_allclose(found.values, expected, rtol=1e-12)
-    assert found.margin == pytest.approx(np.mean([values[0][j] - values[0][i] for i, j in pairs]))
-    ends = [np.percentile(values[1:, j] - values[1:, i], [2.5, 97.5]) for i, j in pairs]
-    assert found.certain == sum(low > 0 or high < 0 for low, high in ends)

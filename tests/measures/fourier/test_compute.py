@@ -1,31 +1,23 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.helpers.latents import GoldenLatents, rounded, written
-from tests.measures.conftest import cut
-from tests.measures.fourier.test_plane import log_amplitudes
+from tests.helpers.latents import GoldenLatents, written
 from vitscope.claims.intervals import KEPT
-from vitscope.errors import VitscopeError
-from vitscope.measures import slices
 from vitscope.measures.fourier.compute import (
     AMPLITUDES,
     measure_fourier,
     merge_fourier,
     merge_spectrum,
 )
-from vitscope.measures.fourier.measure import FOURIER_PART, FOURIER_TABLE, SPECTRUM_TABLE
+from vitscope.measures.fourier.measure import FOURIER_PART
 from vitscope.measures.fourier.plane import BANDS, HalfDiagonal, LongDiagonal, Plane, diagonal_steps
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import bootstrap_image_means
 from vitscope.networks.finding.cut_points import CUT_POINT
-from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 EDGES = (0.25, 0.5)
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 8)).astype(np.float32)
@@ -64,33 +56,6 @@ def test_a_shard_has_every_quantity_of_every_image(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(some, of_whole, check_exact=True)
 
 
-def test_slices_and_threads_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    latents = written(tmp_path / "file", [MAPS, MAPS[:, :3, :7, :7], OBLONG])
-    whole = measure_fourier(OnLatents(latents, 0), True, EDGES)
-    for size, threads in ((1, 1), (MAPS[0].nbytes * 2, 2), (MAPS[0].nbytes * 5, 4)):
-        monkeypatch.setattr(slices, "SLICE_BYTES", size)
-        frame = measure_fourier(OnLatents(latents, 0, threads), True, EDGES)
-        pd.testing.assert_frame_equal(frame, whole, check_exact=True)
-
-
-@pytest.mark.parametrize(("maps", "edges"), [(MAPS, None), (OBLONG, EDGES)])
-def test_maps_that_are_not_finite_are_refused(
-    tmp_path: Path, maps: np.ndarray, edges: Sequence[float] | None
-) -> None:
-    spoiled = maps.copy()
-    spoiled[2, 4, 7, 6] = np.inf
-    latents = written(tmp_path / "file", [spoiled])
-    with pytest.raises(VitscopeError, match=r"at map0 is not finite.* for image 102: check"):
-        measure_fourier(OnLatents(latents, 100), False, edges)
-
-
-def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
-    raw, values_of_raw = rounded(MAPS)
-    latents = written(tmp_path / "file", [raw], "BF16")
-    values = measure_fourier(OnLatents(latents, 0), radial=False, edges=None)["value"]
-    np.testing.assert_allclose(values, log_amplitudes(values_of_raw).ravel(), atol=2e-5)
-
-
 SIZES = (8, 2, 1, 7)
 BLOCKS = pd.DataFrame({"index": range(4), "name": list("abcd"), "height": SIZES, "width": SIZES})
 PER_IMAGE = {
@@ -119,23 +84,14 @@ def merged(
     return merge_fourier(Parts("net", iter(shards), blocks), resamples, 0)
 
 
-@settings(max_examples=25)
-@given(st.lists(st.integers(0, 40), max_size=7), st.randoms(use_true_random=False))
-def test_any_sharding_gives_the_same(ends: list[int], random: Any) -> None:
-    assert merged([WHOLE])["measure"].unique().tolist() == ["diagonal", "radial"]
-    for whole, merge in ((WHOLE, merged), (SPECTRUM_WHOLE, merged_of_spectrum)):
-        shards = cut(whole, ends)
-        random.shuffle(shards)
-        pd.testing.assert_frame_equal(merge(shards), merge([whole]), check_exact=True)
-
-
 def test_bands_of_a_part_change_nothing() -> None:
+    assert merged([WHOLE])["measure"].unique().tolist() == ["diagonal", "radial"]
     found = merged([SPECTRUM_WHOLE])
     pd.testing.assert_frame_equal(found, merged([DIAGONAL]), check_exact=True)
 
 
 def test_the_mean_over_images_and_its_difference_to_frequency_0() -> None:
-    table = merged(cut(DIAGONAL, [7]))
+    table = merged([DIAGONAL])
     assert table["index"].tolist() == [0] * 4 + [1, 2] + [3] * 4
     assert table["frequency"].tolist() == [0, 1 / 3, 2 / 3, 1, 0, 0, 0, 1 / 3, 2 / 3, 1]
     assert set(table["measure"]) == {"diagonal"}
@@ -184,15 +140,12 @@ def test_maps_of_every_shape_have_a_diagonal(tmp_path: Path) -> None:
     assert table[values].notna().all(axis=None)
 
 
-def test_values_of_the_authors_from_checkpoint_to_table(
-    golden_latents: GoldenLatents, tmp_path: Path
-) -> None:
+def test_values_of_the_authors_from_checkpoint_to_table(golden_latents: GoldenLatents) -> None:
     shards = [
         measure_fourier(OnLatents(latents, first, 2), radial=False, edges=None)
         for first, latents in golden_latents.shards
     ]
     table = merged(shards, blocks=golden_latents.blocks[list(CUT_POINT)])
-    FOURIER_TABLE.write(table, tmp_path / "fourier.parquet")
     expected = golden_latents.expected["delta_log_amplitude"]
     assert table["index"].nunique() == len(expected)
     for index, values in enumerate(expected):
@@ -223,10 +176,8 @@ def merged_of_spectrum(
     return merge_spectrum(Parts("net", iter(shards), blocks), EDGES, resamples, 3)
 
 
-def test_the_mean_over_images_and_the_shares(tmp_path: Path) -> None:
-    facts = {"model": "net", "kind": "conv", "stage": 0, "depth": 0.0, "channels": 5}
-    table = merged_of_spectrum(cut(SPECTRUM_WHOLE, [7]), blocks=SPECTRUM_BLOCKS.assign(**facts))
-    SPECTRUM_TABLE.write(table, tmp_path / "table.parquet")
+def test_the_mean_over_images_and_the_shares() -> None:
+    table = merged_of_spectrum([SPECTRUM_WHOLE])
     assert table["band"].tolist() == [*BANDS] * 4
     assert table["name"].tolist() == [name for name in "abcd" for _ in BANDS]
     assert table["components"].tolist() == [4, 8, 51, 0, 4, 11, 0, 0, 3, 0, 0, 0]
@@ -259,11 +210,3 @@ def test_maps_without_variance_have_no_shares(tmp_path: Path) -> None:
     table = merged_of_spectrum([shard], blocks=SPECTRUM_BLOCKS.head(1))
     assert table["variance"].tolist() == [0, 0, 0]
     assert table[["share", "ci_low", "ci_high"]].isna().all(axis=None)
-
-
-def test_a_study_whose_middle_band_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
-    text = (BUNDLED_STUDIES / "mini.yaml").read_text()
-    path = tmp_path / "mine.yaml"
-    path.write_text(text.replace("analysis:\n", "analysis:\n  spectrum: {edges: [0.5, 0.25]}\n"))
-    with pytest.raises(VitscopeError, match=r"spectrum.edges: found \[0.5, 0.25\], allowed: two"):
-        load_study(path)

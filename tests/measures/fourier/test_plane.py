@@ -187,12 +187,14 @@ def test_a_constant_map_has_frequency_0_alone(size: int, value: float) -> None:
     np.testing.assert_allclose(ours[1:], LEAST, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("channels", "size"), [(5, 7), (96, 16)])
-def test_an_image_by_itself_has_the_same_values(channels: int, size: int) -> None:
-    maps = np.random.default_rng(2).normal(size=(5, channels, size, size)).astype(np.float32)
-    measure = HalfDiagonal(channels, size)
-    alone = np.concatenate([measure(maps[i : i + 1]) for i in range(5)])
-    np.testing.assert_array_equal(measure(maps), alone)
+@pytest.mark.parametrize("shape", [(5, 7, 7), (96, 16, 16), (5, 8, 7)], ids=str)
+def test_an_image_by_itself_has_the_same_values(shape: tuple[int, int, int]) -> None:
+    channels, height, width = shape
+    maps = np.random.default_rng(2).normal(size=(5, *shape)).astype(np.float32)
+    diagonal = HalfDiagonal(channels, height) if height == width else LongDiagonal(height, width)
+    for measure in (diagonal, Plane(height, width, EDGES, radial=True)):
+        alone = np.concatenate([measure(maps[i : i + 1]) for i in range(5)])
+        np.testing.assert_array_equal(measure(maps), alone)
 
 
 def test_threads_of_the_library_of_products_do_not_matter() -> None:

@@ -34,7 +34,6 @@ from vitscope.measures.hessian.compute import (
     measure_hessian_density,
 )
 from vitscope.measures.hessian.lanczos import largest_eigenvalues
-from vitscope.measures.hessian.measure import CURVATURE_TABLE, HESSIAN_DENSITY_TABLE, HESSIAN_TABLE
 from vitscope.measures.hessian.operator import gauss_newton_of_model, hessian_of_model
 from vitscope.networks.finding.blocks import LAYERS, list_blocks
 from vitscope.training.steps import trained_parameters
@@ -57,19 +56,15 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> OnLoss:
 
 
 @pytest.mark.parametrize(
-    ("measure", "table", "settings"),
-    [
-        (measure_hessian, HESSIAN_TABLE, TOP),
-        (measure_hessian_density, HESSIAN_DENSITY_TABLE, PROBES),
-    ],
+    ("measure", "settings"),
+    [(measure_hessian, TOP), (measure_hessian_density, PROBES)],
 )
 def test_results_do_not_depend_on_the_parts(
-    given: OnLoss, measure: Any, table: Any, settings: dict[str, Any], tmp_path: Path
+    given: OnLoss, measure: Any, settings: dict[str, Any]
 ) -> None:
     whole = measure(given, range(4), 10, DECAY, **settings)
     parts = [measure(given, part, 10, DECAY, **settings) for part in ([0], [1, 2], [3])]
     pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), whole, check_exact=True)
-    table.write(whole.assign(model="net", snapshot="end"), tmp_path / "table.parquet")
 
 
 def test_eigenvalues_of_a_batch_are_those_of_its_loss(given: OnLoss) -> None:
@@ -211,7 +206,6 @@ def given_of(name: str, folder: Path) -> OnLoss:
 def test_parts_of_a_network_add_up(name: str, tmp_path: Path) -> None:
     given = given_of(name, tmp_path)
     table = measure_curvature(given, [0, 1], 3, DECAY, **SETTINGS)
-    CURVATURE_TABLE.write(table.assign(model="net", snapshot="end"), tmp_path / "t.parquet")
     sums = table.groupby(["batch", "of"])[["parameters", "trace", "gauss_newton_trace"]].sum()
     for _, rows in sums.groupby("batch"):
         block, layer, network = (rows.xs(of, level="of") for of in ("block", "layer", "network"))

@@ -19,7 +19,7 @@ from tests.helpers import networks
 from tests.helpers.augmented import augmented
 from tests.helpers.recording import record_here
 from tests.helpers.refusals import refusal
-from tests.helpers.studies import mini, mini_with
+from tests.helpers.studies import mini_with
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.given import OnLoss
@@ -42,7 +42,7 @@ from vitscope.measures.landscape.measure import (
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import WARM_UP
 from vitscope.networks.running.predictions import predict
-from vitscope.studies.loading import load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.batches import Augmented
 
 CPU = torch.device("cpu")
@@ -388,14 +388,11 @@ def measured(
     return [measure_landscape(given, Settings(**OWN | settings), rows, DECAY) for rows in jobs]
 
 
-def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(
-    small: Augmented, tmp_path: Path
-) -> None:
+def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(small: Augmented) -> None:
     parts = measured(small, ((0, 1), (1, 4), (4, 5)), points=5, radius=2.0, directions=1)
     table = pd.concat(parts, ignore_index=True)
     whole = losses(linear(), small, grid(5, 2.0))
     pd.testing.assert_frame_equal(table, whole, check_exact=True)
-    find_table("landscape").write(table.assign(model="net"), tmp_path / "table")
 
 
 def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: Augmented) -> None:
@@ -415,38 +412,9 @@ def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: 
         np.testing.assert_allclose(rows["loss"], expected, rtol=2e-6)
 
 
-DATA = mini()["data"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        (
-            {"analysis": {"landscape": {"points": 6}}},
-            "analysis.landscape.points: found 6, allowed: an odd whole number from 3, so that the "
-            "trained weights are a point.",
-        ),
-        (
-            {"training": None},
-            "figures.plane shows a loss, and nothing says of what training: add `loss: "
-            "{weight_decay: ..., augment: none}` for networks that were trained elsewhere, or the "
-            "key 'training'.",
-        ),
-        (
-            {"data": {**DATA, "shapes32": DATA["shapes32"] | {"splits": {"test": {}}}}},
-            "analysis.augmented.split, for models.resnet on data.shapes32 in figures.plane: found "
-            "'train', allowed: test.",
-        ),
-    ],
-)
-def test_a_study_that_cannot_have_a_landscape_is_refused_at_once(
-    tmp_path: Path, changes: dict[str, Any], sentence: str
-) -> None:
-    sections = {"buildups": None, "figures": {"plane": {"kind": "landscape", "models": ["resnet"]}}}
-    study = load_study(mini_with(tmp_path, **sections))
+def test_it_is_of_training_images() -> None:
+    study = load_study(BUNDLED_STUDIES / "mini.yaml")
     assert registry.declared("landscape").split(study) == "train"
-    path = mini_with(tmp_path, **sections | changes)
-    assert refusal(load_study, path) == f"{path}: {sentence}"
 
 
 def test_only_its_rows_depend_on_how_many_a_job_measures(tmp_path: Path) -> None:

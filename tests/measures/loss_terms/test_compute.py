@@ -12,15 +12,12 @@ from torch.nn.functional import cross_entropy
 
 from tests.helpers.augmented import augmented
 from tests.helpers.splits import CENTER, SPREAD, shapes
-from tests.helpers.studies import mini_with
 from tests.measures.hessian.networks import exact
 from vitscope.data.split import select
-from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.compute import random_direction
 from vitscope.measures.loss_terms.compute import measure_loss_terms
 from vitscope.measures.loss_terms.measure import TABLE
-from vitscope.studies.loading import load_study
 
 DECAY, SEED, IMAGES = 0.3, 5, 16
 HOW: dict[str, Any] = {"points": 5, "radius": 0.5, "seed": SEED, "steps": 20}
@@ -100,11 +97,3 @@ def test_results_do_not_depend_on_the_parts(
     parts = [measure_loss_terms(given, [each], 8, DECAY, drawing=DRAWING, **HOW) for each in (0, 1)]
     pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), table, check_exact=True)
     TABLE.write(table.assign(model="net"), tmp_path / "table.parquet")
-
-
-@pytest.mark.parametrize("loss", [{"weight_decay": 0.1, "augment": "none"}, {"weight_decay": 0.0}])
-def test_a_loss_that_lacks_a_term_is_refused(tmp_path: Path, loss: dict[str, Any]) -> None:
-    change = {"loss": {"augment": {"mixup": 0.8}, **loss}}
-    figures = {"terms": {"kind": "loss_terms", "models": ["vit"]}}
-    with pytest.raises(VitscopeError, match="'loss_terms' leave out augmentation and weight decay"):
-        load_study(mini_with(tmp_path, figures=figures, **change))

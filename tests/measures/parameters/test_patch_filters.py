@@ -10,7 +10,6 @@ from tests.helpers.golden import Golden
 from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
-from vitscope.measures.parameters.measure import PATCH_FILTERS_TABLE
 from vitscope.measures.parameters.patch_filters import (
     measure_patch_filters,
     patch_filter_components,
@@ -98,7 +97,7 @@ def test_frequencies_of_waves() -> None:
     assert np.isnan(patch_filter_frequencies(np.zeros((1, 1, 3, 3)))).all()
 
 
-def test_the_table_of_a_convolution(tmp_path) -> None:
+def test_the_table_of_a_convolution() -> None:
     layer = nn.Conv2d(3, 6, 5, 2)
     table = measure_patch_filters(of(layer), filters=4, components=3)
     assert table["of"].tolist() == ["filter"] * 4 + ["component"] * 3
@@ -110,8 +109,6 @@ def test_the_table_of_a_convolution(tmp_path) -> None:
         np.testing.assert_allclose(values + row["lowest"], weights.permute(1, 2, 0), atol=1e-12)
     assert table["share"].isna().tolist() == [True] * 4 + [False] * 3
     assert table["share"][4:].is_monotonic_decreasing
-    PATCH_FILTERS_TABLE.write(table, tmp_path / "table.parquet")
-    assert len(PATCH_FILTERS_TABLE.read(tmp_path / "table.parquet")) == 7
 
 
 def test_one_filter_has_no_components() -> None:

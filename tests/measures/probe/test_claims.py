@@ -94,16 +94,3 @@ def test_tokens_by_hand(table: pd.DataFrame, expected: float | None) -> None:
     assert row["claim"] == "outliers_know_less_of_their_place"
     assert row["measured_value"] == expected
     assert row["holds"] == "yes, without an interval"
-
-
-def test_in_each_resample_it_is_the_target_that_differs_less() -> None:
-    resampled = np.random.default_rng(0).normal(0.4, 0.1, (6, 100))
-    lists = [*resampled[:2], None, *resampled[3:5], None]
-    table = TOKENS.assign(difference_resampled=lists)
-    claims = count("probe_tokens", {"probe_tokens": table, "blocks": table}, ["m"])
-    (row,) = claims.to_dict("records")
-    # Those of the second cut point, of its position and its pixels.
-    least = np.percentile(np.minimum(resampled[1], resampled[4]), [2.5, 97.5])
-    assert (row["measured_low"], row["measured_high"]) == pytest.approx(tuple(least), rel=1e-12)
-    assert row["measured_value"] == 0.3
-    assert row["holds"] == "yes, in this network"

@@ -1,7 +1,5 @@
 """The vectors of images: as hooks of a plain pass see them, at their places, and in shards."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -76,8 +74,7 @@ def test_vectors_are_those_of_a_plain_pass(vit: pd.DataFrame, images: Split) -> 
     np.testing.assert_array_equal(found, [images.labels[:IMAGES], logits.argmax(1)])
 
 
-def test_shards_are_parts_of_the_whole(vit: pd.DataFrame, images: Split, tmp_path: Path) -> None:
-    PROBE_PART.write(vit, tmp_path / "part.parquet")
+def test_shards_are_parts_of_the_whole(vit: pd.DataFrame, images: Split) -> None:
     keys = ["index", "of", "token", "image"]
     shards = pd.concat([part(given(images), shard, 3) for shard in range(2)])
     both = [

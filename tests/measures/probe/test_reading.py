@@ -1,7 +1,5 @@
 """Reading from vectors: against scikit-learn, and least squares as they are defined."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +12,7 @@ from tests.helpers.refusals import refusal
 from vitscope.measures.given import Parts
 from vitscope.measures.per_image import bootstrap_image_means
 from vitscope.measures.probe import reading
-from vitscope.measures.probe.measure import FOLDS, PROBE_PART, PROBE_TABLE, PROBE_TOKENS_TABLE
+from vitscope.measures.probe.measure import FOLDS, PROBE_PART
 from vitscope.measures.probe.reading import (
     PENALTIES,
     TEMPERATURE,
@@ -189,10 +187,9 @@ def merged(function, tables: list[pd.DataFrame], **settings) -> pd.DataFrame:
     return function(Parts("net", iter(tables), POINTS), resamples=100, seed=0, **settings)
 
 
-def test_classes(tmp_path: Path) -> None:
+def test_classes() -> None:
     whole = part()
     table = merged(merge_probe, [whole], neighbours=4)
-    PROBE_TABLE.write(table, tmp_path / "table.parquet")
     assert table.groupby("index")["of"].unique().map(sorted).tolist() == [
         ["mean", "token"], ["mean", "prefix", "token"]
     ]  # fmt: skip
@@ -259,11 +256,10 @@ def by_least_squares(rows: pd.DataFrame, targets: np.ndarray) -> np.ndarray:
     return found
 
 
-def test_places_and_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_places_and_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vitscope.measures.probe.reading.PENALTIES", (1e-12,))
     whole = part()
     table = merged(merge_tokens, [whole], threshold=3.0)
-    PROBE_TOKENS_TABLE.write(table, tmp_path / "table.parquet")
     counts = table[["images", "tokens"]].to_numpy().tolist()
     assert counts == [[MERGED_IMAGES, MERGED_IMAGES * TOKENS]] * 4
     assert table["outliers"].tolist() == [0, 0, 15, 15]

@@ -1,7 +1,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr
 
 from tests.helpers.claims import count, variances
 
@@ -47,18 +46,3 @@ def test_nothing_is_said_beyond_the_cut_points() -> None:
 def test_where_no_pixel_contributes_nothing_is_counted() -> None:
     none = BOTH.assign(area_50=np.nan)
     assert ("receptive_field_grows", "resnet") not in counted(none)
-
-
-def test_resamples_are_counted_as_each_alone() -> None:
-    generator = np.random.default_rng(0)
-    drawn = BOTH["area_50"].to_numpy() + generator.uniform(0, 0.3, (11, len(BOTH)))
-    table = BOTH.assign(area_50_resampled=[*drawn.T])
-    tables = {"receptive_field": table, "blocks": BOTH}
-    found = count("receptive_field", tables, ["vit", "resnet"]).set_index(["claim", "model"])
-    vit = (BOTH["model"] == "vit").to_numpy()
-    grows = [spearmanr(BOTH.loc[vit, "depth"], row[vit])[0] for row in drawn]
-    # A quarter of the depth: halfway between two cut points, and three quarters of the way.
-    early = drawn @ np.array([0.5, 0.5, 0, -0.25, -0.75, 0, 0])
-    for claim, values in (("receptive_field_grows", grows), ("attention_sees_far_early", early)):
-        ends = found.loc[(claim, "vit"), ["measured_low", "measured_high"]].tolist()
-        assert ends == pytest.approx(np.percentile(values, [2.5, 97.5]), rel=1e-12)

@@ -62,23 +62,6 @@ def test_alternet_is_compared_with_its_cnn_in_both_errors() -> None:
     assert claims["holds"].tolist() == ["yes, without an interval"] * 2
 
 
-def test_errors_are_compared_in_each_resample() -> None:
-    table = BY_ACCURACY["corruption_error"]
-    generator = np.random.default_rng(0)
-    columns = ("clean_error", "error")
-    drawn = {each: generator.normal(table[each], 0.05, (11, len(table))) for each in columns}
-    lists = {f"{each}_resampled": [*of_rows.T] for each, of_rows in drawn.items()}
-    tables = BY_ACCURACY | {"corruption_error": table.assign(**lists)}
-    claims = count(KIND, tables, MODELS, traits_of=BUILT).set_index("claim")
-    names = ("alternet_errs_less", "alternet_withstands_corruptions")
-    for claim, each in zip(names, columns, strict=True):
-        # The rows of means: the second of each model.
-        ends = np.percentile(drawn[each][:, 3] - drawn[each][:, 1], [2.5, 97.5])
-        row = claims.loc[claim]
-        assert [row["measured_low"], row["measured_high"]] == pytest.approx(ends, rel=1e-12)
-    assert claims["holds"].tolist() == ["yes, in this network", "open"]
-
-
 def test_another_cnn_is_not_its_own() -> None:
     others = ({"arch.width": 16}, {"family": "resnet"}, {"training.images": 5})
     for other in others:

@@ -1,10 +1,7 @@
-import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr
 
-from tests.helpers.claims import evidence, in_favour_by_claim, variances
-from vitscope.claims.points import Points
+from tests.helpers.claims import in_favour_by_claim, variances
 
 KINDS = ["stem", "msa", "mlp", "msa", "mlp"]
 # The second MSA subsamples.
@@ -69,18 +66,3 @@ def test_by_hand(
     assert in_favour_by_claim(kind, made) == {
         claim: (pytest.approx(value), value > 0) for claim, value in values if value is not None
     }
-
-
-def test_each_resample_is_found_as_the_values_are() -> None:
-    values = np.random.default_rng(1).normal(size=(31, 5))
-    made = ranks([*values[0]])
-    # Images have no resamples.
-    made["effective_rank_resampled"] = [*values[1:].T, *[None] * 5]
-    of = evidence("effective_rank")
-    points = Points(of.measured(made, made))
-    falls, lowers = (claim.find(points).values for claim in of.claims)
-    expected = [spearmanr(range(5), -each).statistic for each in values]
-    np.testing.assert_allclose(falls, expected, atol=1e-12)
-    changes = np.diff(values, axis=1)
-    expected = changes[:, [1, 3]].mean(1) - changes[:, [0, 2]].mean(1)
-    np.testing.assert_allclose(lowers, expected, atol=1e-12)

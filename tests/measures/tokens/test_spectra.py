@@ -1,6 +1,5 @@
 """Singular values: against a decomposition in float64, and closed forms."""
 
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +9,7 @@ import pytest
 from tests.helpers.latents import written
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import bootstrap_image_means
-from vitscope.measures.tokens.measure import (
-    FLOOR,
-    SINGULAR_VALUES_PART,
-    SINGULAR_VALUES_TABLE,
-)
+from vitscope.measures.tokens.measure import FLOOR
 from vitscope.measures.tokens.spectra import (
     choose_positions,
     effective_rank,
@@ -88,34 +83,14 @@ POINTS = pd.DataFrame(
 ).assign(model="m")
 
 
-def parts_of(folder: Path, layers: list[np.ndarray], cuts: list[int]) -> list[pd.DataFrame]:
-    ends = [0, *cuts, len(layers[0])]
-    return [
-        measure_singular_values(
-            OnLatents(written(folder / f"{first}-{last}", [m[first:last] for m in layers]), first),
-            **SETTINGS,
-        )
-        for first, last in pairwise(ends)
-    ]
-
-
-def merged(parts: list[pd.DataFrame], points: pd.DataFrame = POINTS) -> pd.DataFrame:
-    return merge_singular_values(Parts("m", iter(parts), points), resamples=100, seed=0)
-
-
-def test_tables_do_not_depend_on_how_images_are_cut(tmp_path: Path) -> None:
-    (whole,) = parts_of(tmp_path, LAYERS, [])
-    assert set(whole.columns) == set(SINGULAR_VALUES_PART.columns)
-    expected = merged([whole])
-    for cuts in ([1], [3], [2, 3, 5]):
-        parts = parts_of(tmp_path, LAYERS, cuts)
-        for each in (parts, parts[::-1]):
-            pd.testing.assert_frame_equal(merged(each), expected, check_exact=True)
+def merged(folder: Path, layers: list[np.ndarray]) -> pd.DataFrame:
+    part = measure_singular_values(OnLatents(written(folder / "file", layers), 0), **SETTINGS)
+    parts = Parts("m", iter([part]), POINTS[: len(layers)])
+    return merge_singular_values(parts, resamples=100, seed=0)
 
 
 def test_both_spectra_are_those_of_a_decomposition(tmp_path: Path) -> None:
-    table = merged(parts_of(tmp_path, LAYERS, [4]))
-    rows = table.set_index(["index", "of"])
+    rows = merged(tmp_path, LAYERS).set_index(["index", "of"])
     for index, maps in enumerate((WIDE, NARROW)):
         values = [decomposed(each) for each in tokens_of(maps)]
         of_tokens = rows.loc[index, "tokens"]
@@ -134,16 +109,14 @@ def test_both_spectra_are_those_of_a_decomposition(tmp_path: Path) -> None:
         of_images = rows.loc[index, "images"]
         np.testing.assert_allclose(of_images["log_ratios"], np.log(pooled / pooled[0]), rtol=1e-9)
         assert of_images["vectors"] - 1 == of_images["most"] == len(pooled) == 5
-    SINGULAR_VALUES_TABLE.write(table, tmp_path / "table.parquet")
 
 
 def test_maps_and_images_without_a_spectrum(tmp_path: Path) -> None:
-    (part,) = parts_of(tmp_path, [WIDE[:1]], [])
-    single = merged([part], POINTS[:1]).set_index("of")
+    single = merged(tmp_path, [WIDE[:1]]).set_index("of")
     assert np.isnan(single["effective_rank"]["images"])
     assert single["log_ratios"]["images"] == []
     assert np.isnan(single["ci_low"]["tokens"])
-    rows = merged(parts_of(tmp_path, LAYERS, [])).set_index(["index", "of"])
+    rows = merged(tmp_path, LAYERS).set_index(["index", "of"])
     one = rows.loc[2, "tokens"]
     assert (one["most"], one["log_ratios"]) == (0, [])
     assert np.isnan(one["effective_rank"])

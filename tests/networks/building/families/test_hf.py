@@ -170,10 +170,10 @@ def test_features_take_no_classifier(hub: Hub, tmp_path: Path) -> None:
 def test_the_configuration_is_fetched_once(hub: Hub) -> None:
     hub.put(NAME, "config.json", json.dumps({"model_type": "vit", **ONE}).encode())
     arch = described()["arch"]
-    asked = len(hub.requests)
+    asked = len(hub.server.requests)
     assert arch["config"] == {"model_type": "vit", **ONE}
     assert described()["arch"] == arch
-    assert len(hub.requests) == asked > 0
+    assert len(hub.server.requests) == asked > 0
 
 
 def test_a_revision_is_another_network(hub: Hub) -> None:
@@ -223,4 +223,4 @@ def test_code_of_a_repository_is_not_run(hub: Hub, tmp_path: Path) -> None:
     hub.put(NAME, "config.json", json.dumps(config).encode())
     drawn_network(described())
     assert not marker.exists()
-    assert not any("mine.py" in request for request in hub.requests)
+    assert not any("mine.py" in path for path, _ in hub.server.requests)
