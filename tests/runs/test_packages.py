@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.processes import output_of, python
-from tests.measures.test_registry import HEAVY
 from tests.runs.copies import (
     REPOSITORY,
     SETTINGS,
@@ -19,6 +18,7 @@ from tests.runs.copies import (
     with_study,
     write_study,
 )
+from tests.test_imports import HEAVY
 
 EXAMPLE = REPOSITORY / "examples" / "sparsity"
 FIGURE = "figures/colours/sparsity.pdf"

@@ -193,7 +193,7 @@ def _stored_gram_batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, 
 
 
 def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
-    batches, own, images = [], 0, 0
+    batches, own, images = dict[int, Array](), 0, 0
     for one, other in zip_longest(
         _stored_gram_batches(parts.tables), _stored_gram_batches(others.tables)
     ):
@@ -203,8 +203,9 @@ def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
                 "delete those of both and run again."
             )
         own, images = len(one[1]), images + one[1].shape[-1]
-        batches.append(hsic(np.concatenate([one[1], other[1]])))
-    rows = _mean_cka(parts.model, images, np.stack(batches))
+        batches[one[0]] = hsic(np.concatenate([one[1], other[1]]))
+    in_order = np.stack([batches[first] for first in sorted(batches)])
+    rows = _mean_cka(parts.model, images, in_order)
     between = rows[(rows["index"] < own) & (rows["other_index"] >= own)]
     return between.assign(
         other_model=others.model, other_index=between["other_index"] - own
