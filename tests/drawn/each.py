@@ -35,7 +35,8 @@ def each() -> Iterator[Network]:
                 unit = Unit((Term("mlp"),), norm="none" if placed == "none" else f"{placed} {by}")
                 yield Network(stream=stream, blocks=(Block((unit,)), Block((unit, unit))))
         for way in WAYS:
-            block = Block((plain, Unit(norm=norm)), way)
+            # Branches that are shared are of one kind.
+            block = Block((plain, plain if way == "shared" else Unit(norm=norm)), way)
             yield Network(stream=stream, blocks=(Block((plain,)), block, Block((plain,))))
         for between in BETWEENS:
             middle = Between(between)
