@@ -12,11 +12,13 @@ from vitscope.files.whole import sha256_of
 from vitscope.networks.checkpoints.conversion import convert, load_converted_model
 from vitscope.networks.running.predictions import predict
 from vitscope.package_data import ROOT
+from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.history import HISTORY
+from vitscope.training.loop import evaluate_in_training
 
 STUDIES = {name: load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in ("mini", "cifar100")}
-CIFAR100 = STUDIES["cifar100"]
+MINI, CIFAR100 = STUDIES.values()
 MODELS = [
     (name, model)
     for name, study in STUDIES.items()
@@ -77,6 +79,35 @@ def test_histories_are_of_the_whole_training(study: str, model: str) -> None:
         assert history["radius"].between(0, 1).all()
 
 
+def loaded(study: Study, model: str, folder: Path):
+    network, source = study.network(model), ROOT / study.models[model].checkpoint["bundled"]
+    convert(source, network, folder / model, label=model, origin="bundled")
+    return load_converted_model(folder / model, network)
+
+
+@pytest.fixture(scope="module")
+def test_splits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Split]:
+    folder = tmp_path_factory.mktemp("data")
+    for name, settings in MINI.data.items():
+        build_split_file(name, asdict(settings), "test", folder / name)
+    return {name: Split(folder / name) for name in MINI.data}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("model", [model for study, model in MODELS if study == "mini"])
+def test_models_of_mini_are_small_and_find_the_class(
+    test_splits: dict[str, Split], tmp_path: Path, model: str
+) -> None:
+    entry, network = MINI.models[model], loaded(MINI, model, tmp_path)
+    assert sum(parameter.numel() for parameter in network.parameters()) <= 500_000
+    found = evaluate_in_training(network, test_splits[entry.data], entry.mean, entry.std)[
+        "test_accuracy"
+    ]
+    # On 6 % of the images a ViT learns, and less than on all of them.
+    low, high = (0.50, 0.80) if model == "vit_6" else (0.70, 0.97)
+    assert low <= found <= high
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("model", [model for study, model in WITH_HISTORY if study == "cifar100"])
 def test_models_of_cifar100_find_the_class_as_often_as_their_history_says(
@@ -88,10 +119,7 @@ def test_models_of_cifar100_find_the_class_as_often_as_their_history_says(
     split, entry = Split(tmp_path / "test"), CIFAR100.models[model]
     rows = select(len(split), 1000, 0)
     batches = split.batches(rows, 250, entry.mean, entry.std)
-    network, source = CIFAR100.network(model), ROOT / entry.checkpoint["bundled"]
-    convert(source, network, tmp_path / "model", label=model, origin="bundled")
-    converted = load_converted_model(tmp_path / "model", network)
-    found = predict(converted, batches, split.labels[rows])
+    found = predict(loaded(CIFAR100, model, tmp_path), batches, split.labels[rows])
     history = HISTORY.read(FOLDERS["cifar100"] / model / "history.parquet")
     expected = history["test_accuracy"].iloc[-1]
     error = (expected * (1 - expected) / len(rows)) ** 0.5

@@ -10,15 +10,20 @@ import safetensors.torch
 import torch
 
 from tests.helpers.checkpoints import NETWORK, VIT, network_weights, same, saved
-from tests.helpers.networks import build_empty
+from tests.helpers.golden import ARCHS
+from tests.helpers.networks import build_empty, described
 from tests.helpers.processes import python
 from tests.helpers.refusals import refusal
+from tests.helpers.web import running_site, whole
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import OF
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.opening import origin_of_opened_checkpoint
 from vitscope.networks.building.family import find_family
+from vitscope.networks.checkpoints import weight_sources
 from vitscope.networks.checkpoints.conversion import convert, load_converted_model, write_weights
+from vitscope.networks.checkpoints.translation import translate
+from vitscope.web.lockfile import find_lock_entry
 
 
 def misfit(tmp_path: Path, weights: object, network: dict[str, Any] = NETWORK) -> str:
@@ -264,6 +269,31 @@ def test_a_wrong_digest_is_refused(tmp_path):
     with pytest.raises(VitscopeError, match=rf"SHA-256 {digest} where the study says 0{{64}}: it"):
         convert(source, NETWORK, tmp_path / "wrong", **options, sha256="0" * 64)
     assert not (tmp_path / "wrong").exists()
+
+
+@pytest.mark.parametrize("name", ARCHS)
+def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch, golden, name):
+    monkeypatch.setenv("no_proxy", "*")
+    served = saved(tmp_path / "served.pth.tar", {"state_dict": golden.state_dict(name)})
+    family, arch = ARCHS[name]
+    network = described() | {"family": family, "arch": arch, "classes": 100}
+    source, lock = tmp_path / "source", tmp_path / "paper.lock.yaml"
+    with running_site() as site:
+        checkpoint = {"url": site.at(f"/{name}.pth.tar", whole(served.read_bytes()))}
+        weight_sources.download_checkpoint(checkpoint, source, lock, label=name)
+    origin = weight_sources.describe_source(checkpoint)
+    convert(source, network, tmp_path / "model", label=name, origin=origin)
+    model = load_converted_model(tmp_path / "model", network)
+
+    digest = hashlib.sha256(served.read_bytes()).hexdigest()
+    assert find_lock_entry(lock, checkpoint["url"]).sha256 == digest
+    assert TensorFile(tmp_path / "model").metadata["source_sha256"] == digest
+    assert TensorFile(tmp_path / "model").metadata["source"] == checkpoint["url"]
+    published = torch.load(served, weights_only=True)["state_dict"]
+    assert same(dict(model.state_dict()), translate(published, model).weights)
+    if name in ("resnet_50", "vit_ti"):
+        count = golden.expected[name]["params"]
+        assert TensorFile(tmp_path / "model").metadata["parameters"] == str(count)
 
 
 def test_a_loaded_model_is_the_one_that_was_saved(converted):

@@ -299,8 +299,8 @@ def _read_target(
 def _columns_of_r2(squares: Array, resampled: Array) -> dict[str, Array]:
     """Return the columns about r2 from `squares` (K, 3, 2) and `resampled` (R, K, 3, 2).
 
-    Both hold means over images of the sums that `_read_target` returns, for each of
-    K pairs of cut point and target; R is the number of resamples.
+    Both hold means over images of the sums that `_read_target` returns, for each of K pairs of cut
+    point and target; R is the number of resamples.
     """
     shares, others = (1 - ratio(each[..., 0], each[..., 1]) for each in (squares, resampled))
     # If no resample has outliers, NumPy warns that the interval is NaN.
