@@ -139,6 +139,16 @@ def _lerp(u: Tensor, decay: Tensor) -> Tensor:
     return torch.stack(states, 1)
 
 
+def _difference(u: Tensor, decay: Tensor) -> Tensor:
+    """Return the states of a recurrence as torch computes a GRU's."""
+    state = torch.zeros_like(u[:, 0])
+    states = []
+    for token in u.unbind(1):
+        state = (state - token) * decay + token
+        states.append(state)
+    return torch.stack(states, 1)
+
+
 def _doubling(u: Tensor, decay: Tensor) -> Tensor:
     """Return the same as the loop, by sums over stretches that double (Hillis and Steele)."""
     reach, power = 1, decay
@@ -151,6 +161,7 @@ def _doubling(u: Tensor, decay: Tensor) -> Tensor:
 SCANS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "scan": _loop,
     "lerp": _lerp,
+    "difference": _difference,
     "cumsum": lambda u, decay: (u * decay).cumsum(1) / u.shape[1] ** 0.5,
     "doubling": _doubling,
 }

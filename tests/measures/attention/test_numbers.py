@@ -15,7 +15,8 @@ from tests.measures.attention.by_hand import seen
 from vitscope.measures.attention.compute import EPSILON, AttentionStatistics, attention_statistics
 from vitscope.measures.attention.measure import VALUES
 from vitscope.networks.attention.finding import find_attention
-from vitscope.networks.attention.reading import Attention, SoftmaxId, Weights, attending
+from vitscope.networks.attention.reading import Attention, Weights, attending
+from vitscope.networks.finding.cut_points import OperationId
 
 Array = npt.NDArray[np.float64]
 # Pixels of an image.
@@ -38,7 +39,16 @@ def attention(queries: Array, keys: Array | None = None, heads: int = 1) -> Atte
     """Return an attention whose places are images, windows and heads in this order."""
     keys = queries if keys is None else keys
     together = len(queries) * heads
-    return Attention("a", 0, SoftmaxId("a", 0), queries, keys, heads, together, np.arange(together))
+    return Attention(
+        "a",
+        0,
+        OperationId("a", ("attention", 0, 0), 0),
+        queries,
+        keys,
+        heads,
+        together,
+        np.arange(together),
+    )
 
 
 def numbers(

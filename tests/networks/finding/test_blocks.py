@@ -215,6 +215,38 @@ def test_what_was_taken_is_not_counted_again() -> None:
     assert counter.take() == (20, 40)
 
 
+class Recurrent(nn.Module):
+    """Adds to a stream of tokens, twice, what a recurrent layer makes of it."""
+
+    def __init__(self, layer: type[nn.RNNBase], both: bool, asks: bool) -> None:
+        super().__init__()
+        self.stem, self.asks = nn.Conv2d(3, 16, 4, 4), asks
+        self.layer = layer(16, 16, batch_first=True, bidirectional=both)
+        self.back, self.head = nn.Linear(32 if both else 16, 16), nn.Linear(16, 10)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        x = self.stem(images).flatten(2).transpose(1, 2)
+        if self.asks and x.isnan().any():
+            raise ValueError("a question that shapes alone cannot answer")
+        for _ in range(2):
+            x = x + self.back(self.layer(x)[0])
+        return self.head(x.mean(1))
+
+
+@pytest.mark.parametrize("asks", [False, True])
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize(("layer", "gates"), [(nn.LSTM, 4), (nn.GRU, 3)])
+def test_recurrent_layers_pass_a_state_and_are_counted_step_by_step(
+    layer: type[nn.RNNBase], gates: int, both: bool, asks: bool
+) -> None:
+    network = described(16) | {"classes": 10}
+    table = list_blocks("recurrent", Recurrent(layer, both, asks), network).table
+    assert table["kind"].tolist() == ["stem", "ssm", "ssm"]
+    tokens, width, directions = 4 * 4, 16, 1 + both
+    recurrent = tokens * directions * gates * (width * width + width * width)
+    assert table["operations"].tolist()[1:] == [recurrent + tokens * directions * width * width] * 2
+
+
 @pytest.mark.parametrize("name", FAMILIES.values())
 def test_every_parameter_is_in_one_block_and_one_kind_of_layer(name: str) -> None:
     model, points = mini(name)

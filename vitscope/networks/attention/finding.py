@@ -1,5 +1,6 @@
 """Find attention in any network: a softmax after a product of two values that depend on images."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,11 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.errors import quoted
-from vitscope.networks.attention.reading import Attention, AttentionCounting, SoftmaxId
+from vitscope.networks.attention.reading import Attention
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import factors_of, multiplies_values
-from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_points import CutPoint, OperationId
+from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.finding.dataflow import (
     Dataflow,
     Operation,
@@ -45,8 +45,8 @@ def find_attention(
 
     def find_in_pass(run: Run, images: Tensor) -> FoundAttention:
         flow = record_dataflow(model, images, run)
-        softmaxes = _find_softmaxes(model, run, images, cut_points)
-        return _AttentionFinder(flow, softmaxes).find_attentions()
+        cuts = [flow.value_of(point).operation for point in cut_points]
+        return _AttentionFinder(flow, cuts).find_attentions()
 
     return on_shapes(model.eval(), network, find_in_pass)
 
@@ -77,28 +77,6 @@ def list_refused_attention(found: FoundAttention) -> str:
 
 # Image, row and column of each query or key, or only row and column.
 Places = npt.NDArray[np.float64]
-# Which softmax or fused attention of its module this is, and the index of the next cut point.
-_Place = tuple[SoftmaxId, int]
-
-
-def _find_softmaxes(
-    model: nn.Module, run: Run, images: Tensor, cut_points: Sequence[CutPoint]
-) -> dict[OperationId, _Place]:
-    softmaxes: dict[OperationId, _Place] = {}
-    passed = 0
-
-    def note_cut(index: int, _: Tensor) -> None:
-        nonlocal passed
-        passed = index + 1
-
-    def note_softmax(nth: SoftmaxId, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        tensor = result if isinstance(result, Tensor) else result[0]
-        softmaxes[counting.count(ops.operation_name(func), tensor)] = nth, passed
-
-    counting = AttentionCounting(model, note_softmax)
-    with torch.no_grad(), capturing(model, cut_points, note_cut), counting:
-        run(images)
-    return softmaxes
 
 
 class _Factors(NamedTuple):
@@ -109,8 +87,8 @@ class _Factors(NamedTuple):
 
 
 class _AttentionFinder:
-    def __init__(self, flow: Dataflow, softmaxes: Mapping[OperationId, _Place]) -> None:
-        self._flow, self._softmaxes = flow, softmaxes
+    def __init__(self, flow: Dataflow, cuts: Sequence[int]) -> None:
+        self._flow, self._cuts = flow, cuts
         self._tracer = Tracer(flow)
         self._needed = set(flow.needed())
 
@@ -186,7 +164,6 @@ class _AttentionFinder:
 
     def _describe_attention(self, name: str, index: int, factors: "_Factors") -> Attention:
         operation = self._flow.operations[index]
-        place = self._softmaxes[operation.which]
         query, key = factors.query, factors.key
         if factors.transposed:
             if operation.args[1] not in (-1, len(operation.shape) - 1):
@@ -200,10 +177,10 @@ class _AttentionFinder:
             queries, keys = self._places_of_value(query, -1), self._places_of_value(key, -1)
             # Several consecutive heads of queries may share one head of keys.
             keys = keys.repeat(len(queries) // len(keys), axis=0)
-        return self._split_first_dimension(name, place, queries, keys, self._has_mixed_heads(index))
+        return self._split_first_dimension(name, index, queries, keys)
 
     def _split_first_dimension(
-        self, name: str, place: _Place, queries: Places, keys: Places, mixed: bool
+        self, name: str, softmax: int, queries: Places, keys: Places
     ) -> Attention:
         """Return an attention; its first dimension is split into images, windows and heads."""
         images = self._flow.images
@@ -225,7 +202,8 @@ class _AttentionFinder:
         firsts = first[[group[0] for group in groups]]
         queries, keys = queries[firsts], keys[firsts]
         heads, arrangement = len(groups[0]), np.array(groups).ravel()
-        operation, index = place
+        operation = self._flow.operations[softmax].which
+        index, mixed = bisect_left(self._cuts, softmax), self._has_mixed_heads(softmax)
         return Attention(name, index, operation, queries, keys, heads, inner, arrangement, mixed)
 
     def _places_of_value(

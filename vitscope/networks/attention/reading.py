@@ -1,11 +1,10 @@
 """Read attention while a network computes it: the weight of each key for each query."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +14,11 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.networks import own_type, widened, without_fast_path
 from vitscope.networks.finding import operations as ops
+from vitscope.networks.finding.cut_points import OperationId
 from vitscope.networks.finding.operations import Args, Kwargs
 
 # Compute this many bytes of attention at once: the results then stay in the cache of a core.
 BYTES_AT_ONCE = 4 << 20
-
-
-class SoftmaxId(NamedTuple):
-    module: str
-    nth: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +35,7 @@ class Attention:
 
     name: str
     index: int
-    operation: SoftmaxId
+    operation: OperationId
     queries: npt.NDArray[np.float64]
     keys: npt.NDArray[np.float64]
     heads: int
@@ -189,28 +184,6 @@ def repeat_shared_heads(query: Tensor, key: Tensor) -> Tensor:
     return key
 
 
-class AttentionCounting(ops.ModuleMode):  # type: ignore[no-untyped-call]
-    def __init__(
-        self, model: nn.Module, see: Callable[[SoftmaxId, Any, Args, Kwargs, Any], None]
-    ) -> None:
-        super().__init__(model)
-        self._see = see
-        self._softmaxes: Counter[str] = Counter()
-
-    def begin(self, images: int) -> None:
-        super().begin(images)
-        self._softmaxes.clear()
-
-    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        result = function(*args, **kwargs)
-        name = ops.operation_name(function)
-        if name in ops.SOFTMAXES or ops.is_fused_attention(name):
-            which = SoftmaxId(self.module, self._softmaxes[self.module])
-            self._softmaxes[self.module] += 1
-            self._see(which, function, args, kwargs, result)
-        return result
-
-
 @contextmanager
 def attending(model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> Iterator[None]:
     """Call `sink(index, weights)` at each of the `attentions` in every pass in the block."""
@@ -219,9 +192,9 @@ def attending(model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> 
         yield
 
 
-class _Reader(AttentionCounting):  # type: ignore[no-untyped-call]
+class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
     def __init__(self, model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> None:
-        super().__init__(model, self._sink_weights)
+        super().__init__(model)
         self._attentions, self._sink = attentions, sink
         self._wanted = {each.operation: number for number, each in enumerate(attentions)}
         self._seen = 0
@@ -230,12 +203,18 @@ class _Reader(AttentionCounting):  # type: ignore[no-untyped-call]
         super().begin(images)
         self._seen = 0
 
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
+        result = function(*args, **kwargs)
+        name, tensor = ops.operation_name(function), ops.first_tensor(result)
+        if tensor is not None and ops.weighs(name):
+            number = self._wanted.get(self.count(name, tensor))
+            if number is not None:
+                self._sink_weights(number, function, args, kwargs, result)
+        return result
+
     def _sink_weights(
-        self, which: SoftmaxId, function: Any, args: Args, kwargs: Kwargs, result: Any
+        self, number: int, function: Any, args: Args, kwargs: Kwargs, result: Any
     ) -> None:
-        number = self._wanted.get(which)
-        if number is None:
-            return
         source = _read_attention_source(function, args, kwargs, result)
         attention = self._attentions[number]
         places = self._images * len(attention.arrangement)

@@ -1,8 +1,7 @@
 """The block table: the ordered cut points of a network, from which every figure takes its bands."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from functools import partial
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import pandas as pd
@@ -244,44 +243,18 @@ def place_parameters_in_blocks(
     model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor
 ) -> dict[str, Place]:
     """Map each parameter's name to its block and layer, given at least two `images`."""
-    blocks = _blocks_of_parameters(model, cut_points, images)
-    layers = _BlockLayers(model, record_dataflow(model, images)).find_layers()
+    flow = record_dataflow(model, images)
+    cuts = [flow.value_of(point).operation for point in cut_points]
     ends: Mapping[int, Layer] = {0: "stem", len(cut_points): "head"}
-    return {
-        name: Place(
-            block, layers[name] if layers[name] == "norm" else ends.get(block, layers[name])
-        )
-        for name, block in blocks.items()
-    }
-
-
-@torch.no_grad()
-def _blocks_of_parameters(
-    model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor
-) -> dict[str, int]:
-    """Return the block of each parameter: the number of cut points before its module first runs."""
-    passed = 0
-    began: dict[str, int] = {}
-
-    def count_cut(index: int, _: Tensor) -> None:
-        nonlocal passed
-        passed = index + 1
-
-    def note_module_start(name: str, *_: object) -> None:
-        began.setdefault(name, passed)
-
-    # Register these hooks last, so that a cut at a module's input comes before its parameters.
-    with capturing(model, cut_points, count_cut), ExitStack() as stack:
-        for name, each in model.named_modules():
-            stack.callback(each.register_forward_pre_hook(partial(note_module_start, name)).remove)
-        model(images)
-    blocks: dict[str, int] = {}
-    for name, _ in model.named_parameters():
+    places = {}
+    for name, layer in _BlockLayers(model, flow).find_layers().items():
         owner = name.rpartition(".")[0]
-        while owner not in began:
+        while owner not in flow.begun:
             owner = owner.rpartition(".")[0]
-        blocks[name] = began[owner]
-    return blocks
+        # A parameter is in the block in which its module first runs.
+        block = bisect_left(cuts, flow.begun[owner])
+        places[name] = Place(block, layer if layer == "norm" else ends.get(block, layer))
+    return places
 
 
 class _BlockLayers:
@@ -292,7 +265,7 @@ class _BlockLayers:
 
     def find_layers(self) -> dict[str, Layer]:
         for index, operation in enumerate(self._flow.operations):
-            if operation.name in ops.SOFTMAXES or ops.is_fused_attention(operation.name):
+            if ops.weighs(operation.name):
                 self._follow_attention(index)
         taking = self._constants_taken()
         found = {

@@ -76,13 +76,16 @@ def _branch_passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int
     for index in indices:
         operation = flow.operations[index]
         carried = [_branch_steps_to_state(flow, v.operation, steps) for v in operation.operands()]
-        if operation.name in ("add", "sub"):
+        known = [steps.get(v.operation, 0) for v in operation.operands()]
+        if operation.name == "add":
             steps[index] = 1 + max(carried, default=0)
+        elif operation.name == "sub":
+            # As in a GRU, whose state becomes a multiple of its difference from a new value.
+            steps[index] = max([1 + each for each in carried] + known, default=0)
         elif operation.name in ("addcmul", "lerp"):
-            known = (steps.get(v.operation, 0) for v in operation.operands())
             steps[index] = 1 + max(known, default=0)
         elif operation.name in ops.MOVES and len(carried) == 1:
-            steps[index] = steps.get(operation.operands()[0].operation, 0)
+            steps[index] = known[0]
         if steps.get(index, 0) >= least:
             return True
     return False

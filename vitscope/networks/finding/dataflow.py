@@ -15,11 +15,11 @@ from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves, tree_map
 
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, quoted
 from vitscope.image_size import height_and_width
 from vitscope.networks.building.networks import ends_of, own_type, without_fast_path
 from vitscope.networks.finding import operations as ops
-from vitscope.networks.finding.cut_points import At, OperationId
+from vitscope.networks.finding.cut_points import At, CutPoint, OperationId
 from vitscope.networks.finding.operations import Args, Kwargs
 
 
@@ -81,9 +81,24 @@ class Dataflow:
     result: Value
     passages: list[Passage]
     calls: Mapping[str, int]
+    # The number of operations before each module first runs.
+    begun: Mapping[str, int]
 
     def shape_of(self, value: Value) -> tuple[int, ...]:
         return self.operations[value.operation].shapes[value.output]
+
+    def value_of(self, point: CutPoint) -> Value:
+        if point.operation is not None:
+            found = (
+                Value(i) for i, each in enumerate(self.operations) if each.which == point.operation
+            )
+        else:
+            place = point.module or "", point.at
+            found = (each.value for each in self.passages if (each.module, each.at) == place)
+        value = next(found, None)
+        if value is None:
+            raise ops.another_path(f"never came to the cut point {quoted(point.name)}")
+        return value
 
     @cached_property
     def users(self) -> dict[int, list[int]]:
@@ -150,6 +165,7 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         self._operations: list[Operation] = []
         self._passages: list[Passage] = []
         self._calls: Counter[str] = Counter()
+        self._begun: dict[str, int] = {}
         self._add_operation(None, "images", images, (), {})
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
@@ -233,6 +249,7 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
     def _enter_module(self, name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
         super()._enter_module(name, module, args, kwargs)
+        self._begun.setdefault(name, len(self._operations))
         self._note_passage(name, "input", ops.first_tensor((args, kwargs)))
 
     def _leave_module(self, name: str, module: nn.Module, args: Any, output: Any) -> None:
@@ -254,7 +271,9 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
                 "compute with torch what it computes with NumPy, or with values detached from them."
             )
         recorded = (
-            Dataflow(self._images, self._operations, result, self._passages, self._calls)
+            Dataflow(
+                self._images, self._operations, result, self._passages, self._calls, self._begun
+            )
             for result in results
         )
         return max(recorded, key=lambda flow: len(flow.dominators()))
@@ -333,7 +352,9 @@ def on_shapes(
         # Shapes are not enough if values decide what runs, or if modules hold tensors that are
         # neither parameters nor buffers.
         _refuse_varying_dataflow(model, network)
-        return make(model, blank_images(model, network))
+        # On shapes, torch shows the steps of an LSTM; oneDNN would run them as one operation.
+        with torch.backends.mkldnn.flags(enabled=False, allow_tf32=None):
+            return make(model, blank_images(model, network))
 
 
 def _refuse_varying_dataflow(model: nn.Module, network: Mapping[str, Any]) -> None:

@@ -260,7 +260,14 @@ def another_path(what: str, cannot: str = "read") -> VitscopeError:
     )
 
 
+def weighs(name: str) -> bool:
+    return name in SOFTMAXES or is_fused_attention(name)
+
+
 def alike(name: str, tensor: Tensor, images: int) -> Alike:
+    if weighs(name):
+        # Which operation computes attention, and what it returns, depends on the device.
+        return "attention", 0, 0
     return name, tensor.ndim, tensor.numel() // images
 
 

@@ -58,15 +58,7 @@ class Replay:
         return flow, start, end
 
     def _ends_of_parts(self, flow: Dataflow) -> list[Value]:
-        return [Value(0), *(_value_to_replay(flow, point) for point in self._points), flow.result]
-
-
-def _value_to_replay(flow: Dataflow, point: CutPoint) -> Value:
-    if point.operation is not None:
-        found = enumerate(flow.operations)
-        return next(Value(index) for index, each in found if each.which == point.operation)
-    place = point.module or "", point.at
-    return next(each.value for each in flow.passages if (each.module, each.at) == place)
+        return [Value(0), *map(flow.value_of, self._points), flow.result]
 
 
 def _operations_to_replay(flow: Dataflow, start: Value, end: Value) -> list[int]:
