@@ -240,7 +240,9 @@ def test_recurrent_layers_pass_a_state_and_are_counted_step_by_step(
     layer: type[nn.RNNBase], gates: int, both: bool, asks: bool
 ) -> None:
     network = described(16) | {"classes": 10}
+    onednn = torch.backends.mkldnn.enabled
     table = list_blocks("recurrent", Recurrent(layer, both, asks), network).table
+    assert torch.backends.mkldnn.enabled == onednn
     assert table["kind"].tolist() == ["stem", "ssm", "ssm"]
     tokens, width, directions = 4 * 4, 16, 1 + both
     recurrent = tokens * directions * gates * (width * width + width * width)

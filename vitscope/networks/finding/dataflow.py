@@ -352,9 +352,19 @@ def on_shapes(
         # Shapes are not enough if values decide what runs, or if modules hold tensors that are
         # neither parameters nor buffers.
         _refuse_varying_dataflow(model, network)
-        # On shapes, torch shows the steps of an LSTM; oneDNN would run them as one operation.
-        with torch.backends.mkldnn.flags(enabled=False, allow_tf32=None):
+        with _without_onednn():
             return make(model, blank_images(model, network))
+
+
+@contextmanager
+def _without_onednn() -> Iterator[None]:
+    """Show the steps of an LSTM in the block, as on shapes; oneDNN runs them as one operation."""
+    enabled = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = enabled
 
 
 def _refuse_varying_dataflow(model: nn.Module, network: Mapping[str, Any]) -> None:
