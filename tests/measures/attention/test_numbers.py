@@ -39,16 +39,8 @@ def attention(queries: Array, keys: Array | None = None, heads: int = 1) -> Atte
     """Return an attention whose places are images, windows and heads in this order."""
     keys = queries if keys is None else keys
     together = len(queries) * heads
-    return Attention(
-        "a",
-        0,
-        OperationId("a", ("attention", 0, 0), 0),
-        queries,
-        keys,
-        heads,
-        together,
-        np.arange(together),
-    )
+    softmax = OperationId("a", ("attention", 0, 0), 0)
+    return Attention("a", 0, softmax, queries, keys, heads, together, np.arange(together))
 
 
 def numbers(

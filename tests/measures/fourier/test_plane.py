@@ -158,7 +158,7 @@ def test_of_maps_that_are_not_square_it_is_interpolated_along_the_longer_side(
     amplitude = np.abs(np.fft.fft2(maps.astype(np.float64))) + 1e-6
     # Each amplitude has an error of single precision, relative to the sum of all pixels; in its
     # logarithm, an error is relative to the amplitude.
-    errors = 5e-7 * np.abs(maps).sum(axis=(2, 3), keepdims=True) / amplitude
+    errors = 3e-7 * np.abs(maps).sum(axis=(2, 3), keepdims=True) / amplitude
     tolerance = 2e-5 + along_diagonal(errors.mean(axis=1))
     assume(tolerance.max() < 0.1)
     ours = LongDiagonal(height, width)(maps)

@@ -241,11 +241,14 @@ def test_recurrent_layers_pass_a_state_and_are_counted_step_by_step(
 ) -> None:
     network = described(16) | {"classes": 10}
     onednn = torch.backends.mkldnn.enabled
-    table = list_blocks("recurrent", Recurrent(layer, both, asks), network).table
+    model = Recurrent(layer, both, asks)
+    table, _, points, *_ = list_blocks("recurrent", model, network)
+    places = place_parameters_in_blocks(model, points, torch.zeros(2, 3, 16, 16))
     assert torch.backends.mkldnn.enabled == onednn
     assert table["kind"].tolist() == ["stem", "ssm", "ssm"]
     tokens, width, directions = 4 * 4, 16, 1 + both
     recurrent = tokens * directions * gates * (width * width + width * width)
+    assert {places[f"layer.{name}"] for name, _ in model.layer.named_parameters()} == {(1, "mlp")}
     assert table["operations"].tolist()[1:] == [recurrent + tokens * directions * width * width] * 2
 
 

@@ -28,6 +28,7 @@ from vitscope.networks.finding.dataflow import (
     keeping_attributes,
     on_shapes,
     record_dataflow,
+    without_onednn,
 )
 from vitscope.networks.finding.operations import Args, Kwargs
 from vitscope.networks.finding.search import search_for_cut_points
@@ -243,7 +244,8 @@ def place_parameters_in_blocks(
     model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor
 ) -> dict[str, Place]:
     """Map each parameter's name to its block and layer, given at least two `images`."""
-    flow = record_dataflow(model, images)
+    with without_onednn():
+        flow = record_dataflow(model, images)
     cuts = [flow.value_of(point).operation for point in cut_points]
     ends: Mapping[int, Layer] = {0: "stem", len(cut_points): "head"}
     places = {}

@@ -49,8 +49,7 @@ def kind_of_branch(
 ) -> Kind:
     """Return the kind of a branch; `channels` and `size` describe the stream's feature map."""
     branch = [flow.operations[index] for index in indices]
-    softmax = any(op.name in ops.SOFTMAXES or ops.is_fused_attention(op.name) for op in branch)
-    if not softmax and _branch_passes_state(flow, indices, size):
+    if not any(ops.weighs(op.name) for op in branch) and _branch_passes_state(flow, indices, size):
         return "ssm"
     if any(map(attends, branch)):
         return "msa"
@@ -81,7 +80,7 @@ def _branch_passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int
             steps[index] = 1 + max(carried, default=0)
         elif operation.name == "sub":
             # As in a GRU, whose state becomes a multiple of its difference from a new value.
-            steps[index] = max([1 + each for each in carried] + known, default=0)
+            steps[index] = max(1 + max(carried, default=0), *known)
         elif operation.name in ("addcmul", "lerp"):
             steps[index] = 1 + max(known, default=0)
         elif operation.name in ops.MOVES and len(carried) == 1:

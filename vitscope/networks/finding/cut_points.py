@@ -19,7 +19,7 @@ At = Literal["input", "output"]
 Side = Literal["after", "before"]
 How = Literal["stem", "join", "block", "subsampling", "layer", "named"]
 # Operations are alike if they share a name, and if their results share the number of dimensions and
-# the number of values per image.
+# the number of values per image. All that weigh values by a softmax are alike.
 Alike = tuple[str, int, int]
 
 

@@ -352,12 +352,12 @@ def on_shapes(
         # Shapes are not enough if values decide what runs, or if modules hold tensors that are
         # neither parameters nor buffers.
         _refuse_varying_dataflow(model, network)
-        with _without_onednn():
+        with without_onednn():
             return make(model, blank_images(model, network))
 
 
 @contextmanager
-def _without_onednn() -> Iterator[None]:
+def without_onednn() -> Iterator[None]:
     """Show the steps of an LSTM in the block, as on shapes; oneDNN runs them as one operation."""
     enabled = torch.backends.mkldnn.enabled
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
