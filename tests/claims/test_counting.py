@@ -34,7 +34,9 @@ def test_blocks_of_certain_signs_decide_of_the_network(falling, holds):
     assert row["holds"] == f"{holds}, in this network"
     # Not one of 400 resamples is on the other side.
     assert row["p"] == 2 / 401
-    assert row["margin"] == pytest.approx((falling - (8 - falling)) / 8)
+    # The mean logarithm of a ratio: from 9 down to 8, or up to 10.
+    margin = (falling * np.log(9 / 8) - (8 - falling) * np.log(10 / 9)) / 8
+    assert row["margin"] == pytest.approx(margin)
 
 
 def test_blocks_of_open_signs_leave_a_claim_open():

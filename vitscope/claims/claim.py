@@ -58,16 +58,17 @@ class Claim:
 Row = tuple[str, str, Statistic]
 
 
-def rows_of_blocks(name: str, value: str, what: str) -> tuple[Row, ...]:
+def rows_of_blocks(name: str, value: str, what: str, log: bool = False) -> tuple[Row, ...]:
     """Return the claims that MSAs reduce a value and that Convs and MLPs increase it.
 
-    `value` is its column, `what` names it in texts, and `name` in the names of the claims.
+    `value` is its column, `what` names it in texts, and `name` in the names of the claims; `log`
+    compares training runs by ratios.
     """
-    convs = "Convs that do not subsample"
+    convs, how = "Convs that do not subsample", (value, what, log)
     return (
-        (f"msa_reduces_{name}", f"MSAs reduce the {what}", falls("msa", value, what)),
-        (f"conv_increases_{name}", f"{convs} increase the {what}", rises("conv", value, what)),
-        (f"mlp_increases_{name}", f"MLPs increase the {what}", rises("mlp", value, what)),
+        (f"msa_reduces_{name}", f"MSAs reduce the {what}", falls("msa", *how)),
+        (f"conv_increases_{name}", f"{convs} increase the {what}", rises("conv", *how)),
+        (f"mlp_increases_{name}", f"MLPs increase the {what}", rises("mlp", *how)),
     )
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.chance import LEAST_TRAININGS, false_discovery_rates
+from vitscope.claims.chance import LEAST_TRAININGS, false_discovery_rates, mean_chance
 from vitscope.claims.claim import Claim, Evidence, Subject, Traits
 from vitscope.claims.intervals import decide_by_interval, mean_interval
 from vitscope.claims.points import Points, Published, at_snapshots
-from vitscope.claims.statistics import Found
+from vitscope.claims.statistics import HALF, Found
 from vitscope.claims.tables import COUNTED
 from vitscope.files.arrays import Array
 from vitscope.files.tables import Table
@@ -141,6 +141,10 @@ def _counts_of_side(side: str, found: Found | None, above: float) -> dict[str, A
 
 # These columns identify a row in any figure: a claim on one network or two, at a snapshot.
 DISTINCT = ["model", "versus", "snapshot", "claim"]
+# These identify what is said of a recipe, or of two.
+RECIPE = ["recipe", "snapshot", "claim"]
+# A verdict is marked if more than this share of verdicts that are as sure are false.
+DOUBTED = 0.05
 
 
 @dataclass(frozen=True)
@@ -165,8 +169,9 @@ def count_by_recipe(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
 
     If a recipe has at least three training runs, Student's interval over these runs decides: the
     interval of the value or, where cases are counted, of `margin`, by how much cases are in favour
-    on average. Two recipes are compared by runs with the same seed, if a figure has such runs, as
-    these see the same images in the same order.
+    on average. Where cases are counted, the count of each run has to say the same. Two recipes are
+    compared by runs with the same seed, if a figure has such runs, as these see the same images in
+    the same order.
     """
     if claims.empty:
         return claims
@@ -177,18 +182,30 @@ def count_by_recipe(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
         key = _claim_on_recipes(row, of)
         if key and pd.notna(row["measured_value"]):
             by_recipe.setdefault(key, []).append(row)
-    found = {key: _count_over_trainings(rows) for key, rows in by_recipe.items()}
+    found = {key: _count_over_trainings(key, rows) for key, rows in by_recipe.items()}
     recipes = [
         found.get(_claim_on_recipes(row, of), _ONE_TRAINING) for row in claims.to_dict("records")
     ]
     said = pd.DataFrame(recipes, columns=list(_ONE_TRAINING), index=claims.index)
-    rates = dict(zip(once.index, false_discovery_rates(once["p"].to_numpy(float)), strict=True))
-    first = claims.groupby(DISTINCT, dropna=False)["claim"].transform(lambda rows: rows.index[0])
     counted = pd.concat([claims, said], axis=1)
-    verdicts = pd.Series(
-        map(_verdict_to_show, counted.to_dict("records")), claims.index, dtype=object
-    )
-    return counted.assign(q=first.map(rates), holds=verdicts)
+    counted = counted.assign(q=_false_discovery_rates_of_rows(counted))
+    rows = counted.to_dict("records")
+    counted["holds"] = pd.Series(map(_verdict_to_show, rows), counted.index, dtype=object)
+    rows = counted.to_dict("records")
+    return counted.assign(verdict=pd.Series(map(say_verdict, rows), counted.index, dtype=object))
+
+
+def _false_discovery_rates_of_rows(claims: pd.DataFrame) -> pd.Series:
+    """Return the rate of each row: recipes among recipes, single networks among networks."""
+    rates = pd.Series(np.nan, claims.index)
+    of_recipes = claims["recipe"].notna()
+    for chosen, column, key in ((of_recipes, "recipe_p", RECIPE), (~of_recipes, "p", DISTINCT)):
+        rows = claims[chosen]
+        once = rows.drop_duplicates(key)
+        found = false_discovery_rates(once[column].to_numpy(float))
+        first = rows.groupby(key, dropna=False)["claim"].transform(lambda same: same.index[0])
+        rates[chosen] = first.map(dict(zip(once.index, found, strict=True)))
+    return rates
 
 
 def _drop_pairs_of_two_seeds(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
@@ -216,17 +233,18 @@ def distinct_claims(claims: pd.DataFrame) -> pd.DataFrame:
 
 def once_per_recipe(claims: pd.DataFrame) -> pd.DataFrame:
     """Keep only the first training run of each recipe, since all its runs share one verdict."""
-    same = claims.duplicated(["claim", "snapshot", "recipe_low", "recipe_high"])
-    return claims[~same | (claims["trainings"] == 1)]
+    return claims[claims["recipe"].isna() | ~claims.duplicated(RECIPE)]
 
 
 # The columns about recipes, in a row about a single training run.
 _ONE_TRAINING: dict[str, Any] = {
+    "recipe": None,
     "trainings": 1,
     "values": None,
     "recipe_low": None,
     "recipe_high": None,
     "recipe_verdict": "one training",
+    "recipe_p": None,
 }
 
 
@@ -240,6 +258,29 @@ def _verdict_to_show(row: Mapping[Hashable, Any]) -> str | None:
     return f"{of_network}, in this network" if of_network in ("yes", "no") else of_network
 
 
+def say_verdict(row: Mapping[Hashable, Any]) -> str | None:
+    """Return a row's verdict in words: how many of what is counted, and q if that is too high."""
+    if pd.isna(row["holds"]):
+        return None
+    verdict, _, about = str(row["holds"]).partition(", ")
+    doubted = verdict != "open" and row["q"] > DOUBTED
+    mark = f" (q {row['q']:.2f})" if doubted else ""
+    return f"{verdict}{say_how_many(row)}{about and f', {about}'}{mark}"
+
+
+def say_how_many(row: Mapping[Hashable, Any]) -> str:
+    """Say how many cases are in favour, as an ending: all, most or a number; "" if none count."""
+    if pd.isna(row["measured_total"]):
+        return ""
+    counts = row["values"] if row["trainings"] > 1 else [row["measured_count"]]
+    total = int(row["measured_total"])
+    holds = str(row["holds"]).startswith("yes")
+    if holds and total > 1 and all(count == total for count in counts):
+        return f", all {total}"
+    most = ", most" if holds and total > 1 and row["holds_above"] == HALF else ""
+    return f"{most} ({', '.join(f'{count:.0f}' for count in counts)} of {total})"
+
+
 def _claim_on_recipes(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, ...] | None:
     """Return a row's claim, snapshot and recipes; None if a model is unknown or seeds differ."""
     models = [row[name] for name in ("model", "versus") if pd.notna(row[name])]
@@ -250,10 +291,13 @@ def _claim_on_recipes(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, 
     return (row["claim"], snapshot, *(training.recipe for training in known))
 
 
-def _count_over_trainings(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, Any]:
+def _count_over_trainings(
+    key: tuple[Any, ...], rows: Sequence[Mapping[Hashable, Any]]
+) -> dict[str, Any]:
     """Return the columns of a recipe: values of its training runs, their interval, the verdict."""
     if len(rows) < LEAST_TRAININGS:
         return _ONE_TRAINING
+    _, _, *recipes = key
     counts = [row["measured_count"] for row in rows]
     values: Array = np.array([row["measured_value"] for row in rows], float)
     margins: Array = np.array([row["margin"] for row in rows], float)
@@ -261,11 +305,15 @@ def _count_over_trainings(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, A
     above = 0.0 if by_margin else rows[0]["holds_above"]
     compared = margins if by_margin else values
     interval = mean_interval(compared)
-    shown = counts if pd.notna(counts).all() else values
+    verdict = decide_by_interval(float(compared.mean()), above, interval)
+    # Margins may say what the counts of no network say: few large changes outweigh many small ones.
+    in_favour = {bool(value > rows[0]["holds_above"]) for value in values}
     return {
+        "recipe": " / ".join(recipes),
         "trainings": len(rows),
-        "values": [float(each) for each in shown],
+        "values": [float(each) for each in (counts if pd.notna(counts).all() else values)],
         "recipe_low": interval and interval[0],
         "recipe_high": interval and interval[1],
-        "recipe_verdict": decide_by_interval(float(compared.mean()), above, interval),
+        "recipe_verdict": verdict if in_favour == {verdict == "yes"} else "open",
+        "recipe_p": mean_chance(compared, above) if interval else None,
     }

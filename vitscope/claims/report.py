@@ -6,7 +6,8 @@ from typing import Any
 import pandas as pd
 
 from vitscope.claims.claim import Evidence
-from vitscope.claims.counting import distinct_claims
+from vitscope.claims.counting import distinct_claims, once_per_recipe
+from vitscope.claims.intervals import CONFIDENCE
 from vitscope.files.pages import Section
 
 _RULE = (
@@ -15,10 +16,12 @@ _RULE = (
     "whether other images could change it: in parentheses stands the 95 % interval of a value over "
     "images, or how many of what is counted have a certain sign. A verdict on the recipe asks "
     "whether other trainings would: it takes three or more, with other seeds, and is a bare yes or "
-    "no. It is open where the interval contains the value above which the claim holds. Without an "
-    "interval, nobody knows what chance could say, and the verdict says so. A dash stands where "
-    "nothing can be counted: no points are published, or there is no value. What is published is "
-    "judged where its number of images is known; what is read off a curve is shown alone."
+    "no; where cases are counted, the count of each training has to say the same. It is open where "
+    "the interval contains the value above which the claim holds. All, most or a number says in "
+    "how many cases. Without an interval, nobody knows what chance could say, and the verdict says "
+    "so. A dash stands where nothing can be counted: no points are published, or there is no "
+    "value. What is published is judged where its number of images is known; what is read off a "
+    "curve is shown alone."
 )
 _NO_CLAIMS = "None of this study's figures is about a claim of the paper that is counted."
 _AGREEMENT_RULE = (
@@ -55,8 +58,8 @@ _PAIRS = (
     ("yes, without an interval", "no, without an interval", "without an interval"),
 )
 FOUND = ("model", "claim", "published", "measured", "holds")
-# Verdicts on networks are marked if their false discovery rate is above this.
-DOUBTED = 0.05
+# The share of intervals that miss.
+MISSES = 1 - CONFIDENCE
 
 
 def list_warnings(warnings: Sequence[str]) -> list[Section]:
@@ -71,8 +74,12 @@ def introduction_to_claims(claims: pd.DataFrame) -> str:
 
 def chance_in_words(claims: pd.DataFrame) -> str:
     """Say in a sentence how many verdicts chance may have decided."""
-    tested = int(distinct_claims(claims)["p"].notna().sum())
-    return f"Chance may have decided {DOUBTED * tested:.0f} of {tested} tested rows."
+    once = once_per_recipe(distinct_claims(claims))
+    of_recipe = once["recipe"].notna()
+    about = {"on one network": once["p"][~of_recipe], "on recipes": once["recipe_p"][of_recipe]}
+    counts = {where: int(chances.notna().sum()) for where, chances in about.items()}
+    said = [f"{MISSES * n:.0f} of {n} tested rows {where}" for where, n in counts.items() if n]
+    return f"Chance may have decided {' and '.join(said) or '0 of 0 tested rows'}."
 
 
 def _value_as_text(row: Mapping[Hashable, Any], value: float) -> str:
@@ -116,15 +123,6 @@ def _name_models(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
     return models if pd.isna(row["snapshot"]) else f"{models}, snapshot {row['snapshot']}"
 
 
-def _say_verdict(row: Mapping[Hashable, Any]) -> str:
-    """Return the verdict, with its false discovery rate if that is too high."""
-    if pd.isna(row["holds"]):
-        return "–"
-    of_network = row["recipe_verdict"] == "one training"
-    doubted = of_network and row["q"] > DOUBTED and row["holds"] != "open"
-    return f"{row['holds']} (q {row['q']:.2f})" if doubted else str(row["holds"])
-
-
 def findings_as_table(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     """Return a table of claims in words, without the column `published` if it would be empty."""
     rows = [
@@ -133,7 +131,7 @@ def findings_as_table(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.Dat
             "claim": row["statement"],
             "published": finding_as_text(row, "published"),
             "measured": _report_measured(row),
-            "holds": _say_verdict(row),
+            "holds": "–" if pd.isna(row["verdict"]) else str(row["verdict"]),
         }
         for row in claims.to_dict("records")
     ]

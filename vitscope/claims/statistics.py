@@ -28,7 +28,7 @@ class Found:
     certain sign. `batches` are the values of each batch, if batches are the units; `draws` are the
     values of two independent samples. A value is `exact` if it follows from weights alone.
     Training runs are compared by `margin`, if it is given: by how much cases are in favour on
-    average, or Fisher's z of a rank correlation.
+    average (in logarithms where a value is positive), or Fisher's z of a rank correlation.
     """
 
     values: Array
@@ -140,10 +140,23 @@ def certain_signs(margins: Array) -> Array:
     return certain
 
 
-def changes(points: Points, value: str, kind: str | None) -> Array:
-    """Return a value's change over each block of `kind` or, for None, each subsampling block."""
-    found: Array = np.diff(points[value], axis=1)[:, _which_blocks_count(points, kind)]
+def log_ratio(over: Array, under: Array) -> Array:
+    """Return the logarithm of the ratio of values that are not negative; of zeros it is finite."""
+    smallest = np.finfo(np.float64).tiny
+    found: Array = np.log(np.maximum(over, smallest)) - np.log(np.maximum(under, smallest))
     return found
+
+
+def changes(points: Points, value: str, kind: str | None, log: bool = False) -> Array:
+    """Return a value's change over each block of `kind` or, for None, each subsampling block.
+
+    For `log` it is the logarithm of a ratio: blocks where a value is large do not outweigh others.
+    """
+    values = points[value]
+    before, after = values[:, :-1], values[:, 1:]
+    found = log_ratio(after, before) if log else after - before
+    chosen: Array = found[:, _which_blocks_count(points, kind)]
+    return chosen
 
 
 def _which_blocks_count(points: Points, kind: str | None) -> Array:
@@ -168,14 +181,16 @@ _BLOCKS = {
 }
 
 
-def falls(kind: str | None, value: str, what: str) -> Statistic:
+def falls(kind: str | None, value: str, what: str, log: bool = False) -> Statistic:
     """Count the blocks of `kind`, subsampling blocks for None, after which a value is lower."""
-    return _share_of_blocks(kind, f"{what} is lower", lambda points: -changes(points, value, kind))
+    does = f"{what} is lower"
+    return _share_of_blocks(kind, does, lambda points: -changes(points, value, kind, log))
 
 
-def rises(kind: str | None, value: str, what: str) -> Statistic:
+def rises(kind: str | None, value: str, what: str, log: bool = False) -> Statistic:
     """Count the blocks of `kind`, subsampling blocks for None, after which a value is higher."""
-    return _share_of_blocks(kind, f"{what} is higher", lambda points: changes(points, value, kind))
+    does = f"{what} is higher"
+    return _share_of_blocks(kind, does, lambda points: changes(points, value, kind, log))
 
 
 def falls_more(kind: str, value: str, what: str, log: bool = False) -> Statistic:
@@ -184,10 +199,9 @@ def falls_more(kind: str, value: str, what: str, log: bool = False) -> Statistic
     def falls_by_block(ours: Points, theirs: Points) -> Array | None:
         if len(ours) != len(theirs):
             return None
-        values = paired(ours[value], theirs[value])
-        one, other = (np.diff(np.log(each) if log else each, axis=1) for each in values)
-        found: Array = (other - one)[:, _which_blocks_count(ours, kind)]
-        return found
+        one, other = (changes(points, value, kind, log) for points in (ours, theirs))
+        one, other = paired(one, other)
+        return other - one
 
     ratio = ", as a ratio," if log else ""
     rule = (
@@ -213,6 +227,13 @@ def share(measure: str, rule: str, margins: Callable[..., Array | None]) -> Stat
     return Statistic(measure, rule, share_found, HALF, percent=True)
 
 
+# Resamples shuffle neighbours that hardly differ, so that the interval of a trend misses its value.
+RANGE = (
+    "In parentheses stands the range over resamples of the images: it tells the sign, but contains "
+    "the correlation in all images less often than 95 % intervals do, where steps are small."
+)
+
+
 def grows_with_depth(value: str, what: str, sign: int = 1) -> Statistic:
     """Correlate the ranks of depth and a value over cut points; a `sign` of -1 asks for a fall."""
 
@@ -223,7 +244,7 @@ def grows_with_depth(value: str, what: str, sign: int = 1) -> Statistic:
     falling = "" if sign > 0 else ", with the sign changed"
     rule = (
         f"The value is the rank correlation (Spearman) of depth and the {what}{falling}, over all "
-        "cut points."
+        f"cut points. {RANGE}"
     )
     return Statistic(f"rank correlation of depth and {what}{falling}", rule, trend_found)
 
@@ -334,14 +355,14 @@ def compare_means(of: Callable[[Array], Array], ours: Array, theirs: Array) -> F
     return found and replace(found, batches=values[0] - values[1])
 
 
-def lower_at_cut_points(value: str, what: str) -> Statistic:
+def lower_at_cut_points(value: str, what: str, log: bool = False) -> Statistic:
     """Count the cut points at which the first model is lower; both models need equally many."""
 
     def lower_by(ours: Points, theirs: Points) -> Array | None:
         if len(ours) != len(theirs):
             return None
         first, second = paired(ours[value], theirs[value])
-        return second - first
+        return log_ratio(second, first) if log else second - first
 
     rule = f"A cut point is in favour if the {what} of the first model is lower there."
     return share("share of cut points", rule, lower_by)

@@ -27,8 +27,11 @@ COUNTED: Columns = {
     "measured_count": ("int32", "as measured: how many do as claimed"),
     "measured_total": ("int32", "of how many; null where nothing is counted"),
     "measured_value": ("float64", "their share, or the value; null if undefined"),
-    "measured_low": ("float64", "lower end of the 95 % interval of measured_value over images"),
-    "measured_high": ("float64", "upper end of the 95 % interval of measured_value over images"),
+    "measured_low": (
+        "float64",
+        "lower end of the 95 % interval of measured_value over images; of a trend, of its range",
+    ),
+    "measured_high": ("float64", "upper end of the same"),
     "measured_verdict": (
         "string",
         "of this network: yes, no, or open where the interval contains holds_above; yes or no, "
@@ -37,8 +40,9 @@ COUNTED: Columns = {
     "certain": ("int32", "how many of measured_total have a sign that is certain over images"),
     "margin": (
         "float64",
-        "what trainings are compared by: by how much cases are in favour, on average, or Fisher's "
-        "z of a rank correlation; null where that is measured_value",
+        "what trainings are compared by: by how much cases are in favour, on average (of positive "
+        "values, the mean logarithm of a ratio), or Fisher's z of a rank correlation; null where "
+        "that is measured_value",
     ),
     "p": ("float64", "chance of the other side of holds_above over images; null if untested"),
 }
@@ -46,6 +50,10 @@ CLAIMS = Table(
     "claims",
     {
         **COUNTED,
+        "recipe": (
+            "string",
+            "the first models of the recipe, or of the two; null with fewer than three trainings",
+        ),
         "trainings": ("int32", "networks of the recipe that were trained with other seeds"),
         "values": ("list of float64", "measured_count of each, or measured_value; null of one"),
         "recipe_low": (
@@ -56,17 +64,27 @@ CLAIMS = Table(
             "float64",
             "upper end of Student's 95 % interval over trainings, of margin or measured_value",
         ),
-        "recipe_verdict": ("string", "of the recipe: yes, no, open, or one training"),
+        "recipe_verdict": (
+            "string",
+            "of the recipe: yes or no if the interval and all counts are on one side, open, or one "
+            "training",
+        ),
+        "recipe_p": ("float64", "chance of the other side over trainings, by Student's t"),
         "q": (
             "float64",
             "rate of false verdicts among the rows of the study that are as sure (Benjamini and "
-            "Hochberg), of p",
+            "Hochberg): of a recipe by recipe_p among recipes, of one network by p among networks",
         ),
         "holds": (
             "string",
             "of the recipe: yes, no or open; with fewer than three trainings what is known of this "
             "network: yes, in this network; no, in this network; open; yes, without an interval; "
             "no, without an interval; null where measured_value is",
+        ),
+        "verdict": (
+            "string",
+            "the same in words, with how many of what is counted do as claimed: all, most or so "
+            "many; and q where more than 5 of 100 such verdicts are false",
         ),
     },
 )

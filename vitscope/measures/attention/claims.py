@@ -7,10 +7,12 @@ import pandas as pd
 from vitscope.claims.claim import Claim, Evidence, attending, pretrained_by
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import (
+    RANGE,
     Found,
     Statistic,
     difference,
     grows_with_depth,
+    log_ratio,
     paired,
     share,
     value_of,
@@ -67,23 +69,23 @@ def _early_minus_late_spread(points: Points) -> Found | None:
 def _late_attention_excess(
     points: Points, values_of: Callable[[Points], Array], factor: float = 1
 ) -> Array | None:
-    """Return the values in the last third of the network, minus `factor` times the mean of all."""
+    """Compare the values in the last third of the network with `factor` times the mean of all."""
     values, last = values_of(points), points.frame["depth"].to_numpy() >= 2 / 3
-    return values[:, last] - factor * values.mean(axis=1, keepdims=True) if last.any() else None
+    mean = factor * values.mean(axis=1, keepdims=True)
+    return log_ratio(values[:, last], mean) if last.any() else None
 
 
 def _nearer_than_whole_image(points: Points) -> Array:
     heads = _heads_with_distance(points)
     within = heads.where(heads.frame["windows"] > 1)
-    return np.subtract(within["distance_anywhere"], within[_DISTANCE])
+    return log_ratio(within["distance_anywhere"], within[_DISTANCE])
 
 
 def _extra_attention_distance(ours: Points, theirs: Points) -> Array:
     means = [_means_over_heads(each, "distance") for each in (ours, theirs)]
     both = {*means[0].frame["attention"]} & {*means[1].frame["attention"]}
     our, their = (each.where(each.frame["attention"].isin(both))["distance"] for each in means)
-    one, other = paired(our, their)
-    return one - other
+    return log_ratio(*paired(our, their))
 
 
 def _compare_mean_distances(does: str, margins: Callable[[Points, Points], Array]) -> Statistic:
@@ -136,7 +138,7 @@ _ABOUT_DISTANCE = (
         Statistic(
             "rank correlation of distance and depth",
             "The value is the rank correlation (Spearman) of depth and the mean distance of the "
-            "heads of an attention, in pixels.",
+            f"heads of an attention, in pixels. {RANGE}",
             lambda points: _GROWS.find(_means_over_heads(points, _DISTANCE)),
         ),
         "Not in the paper: Dosovitskiy et al. 2021 find that the distance of attention grows with "
@@ -306,7 +308,7 @@ CLAIMS_ATTENTION_LOW_PASS = Evidence(
                 "A head is in favour if what is not the mean token has a smaller norm in its "
                 "output than in its values, on average over images. Its bound may be above "
                 "one, so that this need not be.",
-                lambda heads: 1 - heads["let_through"],
+                lambda heads: log_ratio(np.ones(1), heads["let_through"]),
             ),
             "Not in the paper: Wang et al. 2022 show that attention is a low-pass filter.",
         ),

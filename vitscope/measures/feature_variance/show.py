@@ -41,11 +41,11 @@ CLAIMS_FEATURE_VARIANCE = Evidence(
         "Fig. 9",
         every_model,
         "The paper's Fig. 9 and D.1.",
-        *rows_of_blocks("variance", *_VALUE),
+        *rows_of_blocks("variance", *_VALUE, log=True),
         (
             "subsampling_reduces_variance",
             "Subsampling reduces the feature map variance",
-            falls(None, *_VALUE),
+            falls(None, *_VALUE, log=True),
         ),
     )
     + make_claims(
@@ -65,7 +65,7 @@ CLAIMS_FEATURE_VARIANCE = Evidence(
         (
             "averaging_reduces_variance",
             "Averaging reduces the feature map variance",
-            lower_at_cut_points(*_VALUE),
+            lower_at_cut_points(*_VALUE, log=True),
         ),
     ),
     in_order,
@@ -83,7 +83,7 @@ CLAIMS_SPATIAL_SHARE = CLAIMS_VARIANCE_AND_SHARE = Evidence(
         "after Fig. 9",
         every_model,
         _WHY,
-        *rows_of_blocks("share", "share", "share within images"),
+        *rows_of_blocks("share", "share", "share within images", log=True),
     ),
     in_order,
 )
