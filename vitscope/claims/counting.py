@@ -111,7 +111,7 @@ def _count_claim(
         "model": subject[0],
         "versus": subject[1] if len(subject) > 1 else None,
         "claim": claim.name,
-        "statement": claim.statement,
+        "statement": f"{claim.statement}{measured.beside if measured else ''}",
         "source": claim.source,
         "measure": claim.statistic.measure,
         "percent": claim.statistic.percent,
@@ -121,6 +121,8 @@ def _count_claim(
         "certain": measured and measured.certain,
         "margin": measured and measured.margin,
         "p": measured and measured.chance(above),
+        "batches": measured and measured.units,
+        "fewest_batches": measured and measured.units and measured.fewest,
     }
 
 

@@ -41,6 +41,8 @@ COUNTED: Columns = {
         "z of a rank correlation; null where that is measured_value",
     ),
     "p": ("float64", "chance of the other side of holds_above over images; null if untested"),
+    "batches": ("int32", "batches that the value is of; null where images are the units"),
+    "fewest_batches": ("int32", "the fewest batches that can decide; null as batches"),
 }
 CLAIMS = Table(
     "claims",

@@ -173,6 +173,18 @@ class Study:
     def weight_decay(self, model: str) -> float:
         return self.loss.weight_decay if self.loss else self.recipe(model).weight_decay
 
+    def training_batch(self, model: str) -> int | None:
+        """Return the images of a batch in a model's training; None if the study does not say."""
+        return self.recipe(model).batch_size if self.training else None
+
+    def drawn_together(self, model: str) -> int:
+        """Return how many augmented images share a draw, as a batch does; 1 if none are mixed."""
+        if self.loss is None:
+            return self.recipe(model).batch_size
+        if isinstance(self.loss.augment, str):
+            return 1
+        return int(self.loss.augment["batch_size"])
+
     @property
     def clean(self) -> bool:
         """Whether the loss is measured on images without augmentation."""
