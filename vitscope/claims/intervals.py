@@ -19,8 +19,8 @@ TAILS = (2.5, 97.5)
 # The number of resamples of the images in which tables list a value, besides the value itself.
 # Models with equally many images share resamples.
 KEPT = 400
-# The fewest values whose median has a 95 % interval: of five, all lie on one side of it by chance in
-# one of 16 times.
+# The fewest values whose median has a 95 % interval: five all lie on one side by chance in one of
+# 16 draws.
 FEWEST_OF_MEDIAN = 6
 # The ending of the columns with these lists, from which claims take their intervals.
 RESAMPLED = "_resampled"

@@ -121,7 +121,11 @@ def _say_verdict(row: Mapping[Hashable, Any]) -> str:
     if pd.isna(row["holds"]):
         return "–"
     of_network = row["recipe_verdict"] == "one training"
-    if row["holds"] == "open" and pd.notna(row["batches"]) and row["batches"] < row["fewest_batches"]:
+    if (
+        row["holds"] == "open"
+        and pd.notna(row["batches"])
+        and row["batches"] < row["fewest_batches"]
+    ):
         few = f"{row['batches']:.0f} of {row['fewest_batches']:.0f}"
         return f"open: too few batches to decide ({few})"
     doubted = of_network and row["q"] > DOUBTED and row["holds"] != "open"

@@ -25,9 +25,10 @@ class Found:
     """What points say about a claim: `values` has the value as measured, then in each resample.
 
     A share has the `count` of cases in favour and the `total` of cases, of which `certain` have a
-    certain sign. `batches` are the values of each batch, if batches are the units and the value is
-    their mean, `medians` if it is their median or the share of those in favour; `draws` are the values of two independent samples.
-    A value is `exact` if it follows from weights alone. `beside` is what the statement adds.
+    certain sign. Where batches are the units, `batches` are the values of each if the value is
+    their mean, and `medians` if it is their median or the share of those in favour. `draws` are the
+    values of two independent samples. A value is `exact` if it follows from weights alone. `beside`
+    is what the statement of the claim adds, as of how many images batches are.
     Training runs are compared by `margin`, if it is given: by how much cases are in favour on
     average, or Fisher's z of a rank correlation.
     """

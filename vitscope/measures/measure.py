@@ -319,7 +319,7 @@ class Measure:
     refuse: Callable[[Case], None] | None = None
     # Raises an error for settings that do not work with any model; the case names no model.
     refuse_settings: Callable[[Case], None] | None = None
-    # Raises an error of one sentence for settings with which no claim of its figures is ever decided.
+    # Raises an error of one sentence for settings that leave each claim of its figures undecided.
     decides: Callable[[Case], None] | None = None
     # Returns settings that suit a number of images; called if a caller gives no settings and the
     # defaults do not suit.

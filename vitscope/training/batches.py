@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, Dataset, get_worker_info
 from vitscope.data.split import Split, known_labels, select
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.settings.draws import images_apart
+from vitscope.settings.draws import images_apart, images_of_a_draw
 from vitscope.training.augmentation import CPU, Images, augmentation, finishing_augmentation
 from vitscope.training.recipe import Recipe, training_rows
 
@@ -240,7 +240,7 @@ def write_augmented_batches(
     shape = (images, *split.shape)
     tensors = {"images": ("F32", shape), "targets": ("F32", (images, len(split.classes)))}
     metadata = {"data_sha256": split.digest, "seed": str(seed), "clean": str(clean)}
-    metadata[DRAWN_TOGETHER] = "1" if clean else str(recipe["batch_size"])
+    metadata[DRAWN_TOGETHER] = "1" if clean else str(images_of_a_draw(recipe))
     with TensorWriter(path, tensors, metadata) as writer:
         if clean:
             drawn = draw_clean_batches(split, rows, images, seed, mean, std)

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from tests.helpers.claims import KINDS_OF, blocks, count, count_alone, evidence, favoured, published
+from tests.helpers.claims import KINDS_OF, blocks, count, count_alone, evidence, published
 from vitscope.claims.points import at_snapshots
 from vitscope.claims.report import findings_as_table, sections_of_claims
 
@@ -102,7 +102,7 @@ def test_six_batches_decide_and_five_do_not():
         claims = count_alone("hessian", table)
         for name in ("msa_has_more_negative_eigenvalues", "msa_has_negative_eigenvalues"):
             assert claims.loc[(name, "vit"), "holds"] == holds
-        said = findings_as_table(claims.reset_index(), dict(vit="ViT", resnet="R"))["holds"]
+        said = findings_as_table(claims.reset_index(), {"vit": "ViT", "resnet": "R"})["holds"]
         few = "open: too few batches to decide (5 of 6)"
         assert (said == few).any() == (batches == 5)
 

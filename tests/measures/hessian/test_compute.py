@@ -33,8 +33,8 @@ from vitscope.measures.hessian.compute import (
     measure_hessian,
     measure_hessian_density,
 )
-from vitscope.measures.hessian.measure import HESSIAN_TABLE
 from vitscope.measures.hessian.lanczos import largest_eigenvalues
+from vitscope.measures.hessian.measure import HESSIAN_TABLE
 from vitscope.measures.hessian.operator import gauss_newton_of_model, hessian_of_model
 from vitscope.networks.finding.blocks import LAYERS, list_blocks
 from vitscope.training.steps import trained_parameters
@@ -140,7 +140,8 @@ def test_a_bundled_spectrum_is_taken_where_the_loss_is_the_same(
     expected = measured["eigenvalue"] + 1000 * taken
     np.testing.assert_array_equal(found["eigenvalue"], expected)
     # Of these sizes, one batch is not in the file.
-    assert lines[0].startswith("batch 0 of 4 images: ") and "which is measured" in lines[0]
+    assert lines[0].startswith("batch 0 of 4 images: ")
+    assert "which is measured" in lines[0]
     # Other weights, another decay, a smaller residual or more eigenvalues are measured.
     other = small()
     torch.nn.init.normal_(other[1].weight)

@@ -158,8 +158,8 @@ def test_few_decades_have_labels_between_powers_of_ten(magnitudes, expected) -> 
         assert all(label in text for label, text in zip(labels, shown, strict=False))
 
 
-# Batches of six images have twice the share of negative eigenvalues and ten times the magnitude; the
-# training batch is of 100 images, and batches of 400 say nothing of it.
+# Batches of six images have more negative eigenvalues and ten times the magnitude; the training
+# batch is of 100 images, and batches of 400 say nothing of it.
 FEW = TABLE.assign(images=6, eigenvalue=10 * TABLE["eigenvalue"])
 FEW.loc[(FEW["rank"] == 1) & (FEW["model"] != "resnet"), "eigenvalue"] *= -1
 LARGE = TABLE.assign(images=400, eigenvalue=TABLE["eigenvalue"].abs())

@@ -22,8 +22,8 @@ from tests.measures.hessian.networks import (
 )
 from vitscope.measures.hessian import lanczos
 from vitscope.measures.hessian.lanczos import lanczos_quadrature, largest_eigenvalues
-from vitscope.scopes.bundled import bundled
 from vitscope.measures.hessian.operator import Hessian, hessian_of_model
+from vitscope.scopes.bundled import bundled
 
 
 @settings(max_examples=40)

@@ -133,7 +133,7 @@ def _batches_proved_negative(points: Points) -> Found | None:
     """Count the batches with an eigenvalue proved negative; for a density, the share below 0."""
     frame = points.frame
     if "batch" not in points:
-        return value_of(_negative_share(frame))
+        return value_of(np.array(_negative_share(frame)))
     # The error of an eigenvalue is at most its residual times the largest magnitude of the batch.
     largest = frame["eigenvalue"].abs().groupby(frame["batch"]).transform("max")
     proved = frame["eigenvalue"] + frame["residual"] * largest < 0
@@ -246,7 +246,8 @@ def _spread_by_batch(points: Points) -> pd.Series:
     wide = points.frame.set_index(["batch", "index"])["eigenvalue"].abs().unstack()
     # Leave out blocks without curvature: the logarithm of 0 is not finite.
     curved = wide.loc[:, (wide > 0).all()]
-    return np.log10(curved).std(axis=1, ddof=1)
+    spread: pd.Series = np.log10(curved).std(axis=1, ddof=1)
+    return spread
 
 
 def _compare_spread_over_blocks(ours: Points, theirs: Points) -> Found | None:

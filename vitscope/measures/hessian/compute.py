@@ -15,7 +15,6 @@ from vitscope.networks.finding.blocks import LAYERS, place_parameters_in_blocks
 from vitscope.package_data import ROOT
 from vitscope.training.steps import trained_parameters
 
-
 # A bundled spectrum is of the same weights and images if its loss differs by at most this share.
 SAME_LOSS = 1e-5
 

@@ -26,7 +26,7 @@ LARGEST_BASIS = 64
 ROUNDING = 20
 
 # Lanczos goes on for this number of steps after all wanted eigenvalues have converged: one of which
-# the first vector has little comes late. Among 1,500 drawn spectra it lacked one of the five largest
+# the first vector has little comes late. Of 1,500 drawn spectra it lacked one of the five largest
 # in 5 without these steps, in 3 with one of them, and in none with two, for 12 % more products.
 SETTLED = 2
 
@@ -150,7 +150,7 @@ class Spectrum:
 
 
 def _may_overtake(values: Array, residuals: Array, smallest: float, tolerance: float) -> bool:
-    """Tell whether any of the other approximations may become larger than the `smallest` of the best.
+    """Tell whether another approximation may become larger than the `smallest` of the best.
 
     One that has converged does not move any more.
     """

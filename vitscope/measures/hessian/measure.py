@@ -219,8 +219,9 @@ class HessianSettings:
     @property
     def counts(self) -> list[int]:
         """How many batches each size has."""
-        same = isinstance(self.batches, int)
-        return [self.batches] * len(self.sizes) if same else [*self.batches]
+        if isinstance(self.batches, int):
+            return [self.batches] * len(self.sizes)
+        return self.batches
 
     @property
     def largest(self) -> int:
@@ -269,9 +270,7 @@ def work_of_products(
     Memory holds the graph of the largest batch.
     """
     sizes = [size for size, _ in batches]
-    return Work(
-        sum(sizes) * products * PASSES_OF_A_PRODUCT, max(sizes), "product", vectors, most
-    )
+    return Work(sum(sizes) * products * PASSES_OF_A_PRODUCT, max(sizes), "product", vectors, most)
 
 
 def fit_hessian_batches(images: int) -> Given:
@@ -303,7 +302,7 @@ def refuse_too_few_images(case: Case, key: str, batches: int, largest: int) -> N
 
 
 def refuse_hessian_batches(case: Case) -> None:
-    """Refuse batches that are not counted for each size, or that need more images than there are."""
+    """Refuse numbers of batches that fit no sizes, and more batches than there are draws."""
     settings: HessianSettings = case.settings
     if not isinstance(settings.batches, int) and len(settings.batches) != len(settings.sizes):
         raise VitscopeError(
@@ -450,6 +449,7 @@ HESSIAN_DENSITY_TABLE = Table(
         "weight": ("float64", "its weight; those of a probe add up to 1"),
     },
 )
+
 
 def density_batches_of_part(case: Case) -> list[tuple[int, int]]:
     return [(case.settings.density_size, step) for step in case.steps]

@@ -271,8 +271,8 @@ def spectra_of_batches(rows: pd.DataFrame) -> pd.DataFrame:
 def _draw_over_batch_sizes(panel: Panel, of_batches: pd.Series, at: float, mean: bool) -> None:
     """Draw a point for each size, with its interval or, of few batches, with every batch."""
     places, points = [], []
-    for size, each in of_batches.groupby("images"):
-        values = each.to_numpy()
+    for size in of_batches.index.unique("images").tolist():
+        values = of_batches[size].to_numpy()
         low, high = _interval_of_batches(values, mean)
         if len(values) < _FEWEST:
             low = high = np.nan
