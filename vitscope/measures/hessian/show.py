@@ -13,12 +13,13 @@ from matplotlib.ticker import (
     LogFormatterMathtext,
     MaxNLocator,
     NullFormatter,
+    PercentFormatter,
     SymmetricalLogLocator,
 )
 
 from vitscope.claims.intervals import median_interval
 from vitscope.claims.points import AllPublished, Published
-from vitscope.drawing.axes import begin_at_zero, draw_points_with_intervals, in_percent
+from vitscope.drawing.axes import draw_points_with_intervals
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import (
     INTERVAL,
@@ -252,9 +253,11 @@ def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished)
     return figure
 
 
-_NEGATIVE = "Negative of the largest"
+_NEGATIVE = "Share that is negative"
 # The places of models at one batch size, the last one over the first.
-_SPREAD_OF_MODELS = 1.25
+_SPREAD_OF_MODELS = 1.2
+# The axis of shares begins below zero, so that points at zero are seen whole.
+_BELOW_ZERO = -0.03
 
 
 def spectra_of_batches(rows: pd.DataFrame) -> pd.DataFrame:
@@ -278,6 +281,8 @@ def _draw_over_batch_sizes(panel: Panel, of_batches: pd.Series, at: float, mean:
             low = high = np.nan
             panel.axes.plot([size * at] * len(values), values, color=panel.look.color, **_BATCH)
             panel.legend.add_line("one batch", {**_BATCH, "color": GRAY})
+        else:
+            panel.legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
         middle = values.mean() if mean else np.median(values)
         panel.axes.plot([size * at] * 2, [low, high], color=panel.look.color, lw=INTERVAL_WIDTH)
         places.append(size * at)
@@ -314,8 +319,9 @@ def plot_hessian_by_batch(table: pd.DataFrame, members: Members) -> Figure:
         trained = shown["training_batch"].dropna().unique()
         for axes in (above, below):
             _set_batch_axis(axes, sizes, trained, upper.legend)
-        in_percent(above)
-        begin_at_zero(above)
+        above.yaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
+        above.set_ylim(bottom=_BELOW_ZERO)
+        above.axhline(0, **ZERO, zorder=0.4)
     upper.add_note(_what_is_bundled(shown))
     upper.label("", _NEGATIVE, "shared")
     return lower.finish("Images of a batch", _LARGEST, "shared")
