@@ -78,6 +78,7 @@ def rows(
     named = {"figure": "fig9", "model": models, "versus": None, "snapshot": None, "claim": "c"}
     found = {"measured_value": values, "measured_count": None, "measured_verdict": "yes"}
     chance = {"margin": margins or np.nan, "holds_above": 0.0, "p": 0.01}
+    found |= {"measured_total": None, "batches": np.nan, "fewest_batches": np.nan}
     return pd.DataFrame({**named, **found, **chance, **more})
 
 

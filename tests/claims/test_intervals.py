@@ -6,12 +6,15 @@ Intervals of a network contain what all images would give in 95 of 100 draws of 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr, ttest_1samp
+from scipy.stats import beta, binomtest, spearmanr, ttest_1samp
 
-from vitscope.claims.chance import mean_chance
+from vitscope.claims.chance import mean_chance, median_chance
 from vitscope.claims.intervals import (
+    FEWEST_OF_MEDIAN,
+    batch_share_interval,
     decide_by_interval,
     mean_interval,
+    median_interval,
     resampled_interval,
     share_interval,
 )
@@ -118,3 +121,47 @@ def test_means_over_batches_are_covered(batches):
     ends = [mean_interval(each) for each in values]
     held = np.mean([low <= 4 <= high for low, high in ends])
     assert 0.93 <= held <= 0.97
+
+
+@pytest.mark.parametrize("count", [*range(13), 20, 25, 101])
+def test_medians_have_the_interval_that_the_sign_test_leaves(count):
+    values = np.random.default_rng(count).normal(size=count)
+    found, ordered = median_interval(values), np.sort(values)
+    assert (found is None) == (count < FEWEST_OF_MEDIAN)
+    if found:
+        # Between two values the test is the same for all medians.
+        between = (ordered[1:] + ordered[:-1]) / 2
+        kept = [each for each in between if median_chance(values, each) > 0.05]
+        assert ordered[ordered <= found[0]][-1] < kept[0] < np.min(ordered[ordered > found[0]])
+        assert np.max(ordered[ordered < found[1]]) < kept[-1] < found[1]
+        assert median_chance(values, kept[0]) == binomtest(sum(values > kept[0]), count).pvalue
+
+
+def test_shares_of_batches_have_the_interval_of_clopper_and_pearson():
+    for count, total in ((0, 6), (3, 6), (6, 6), (7, 20)):
+        ends = beta.ppf(0.025, count, total - count + 1), beta.ppf(0.975, count + 1, total - count)
+        expected = (0 if count == 0 else ends[0], 1 if count == total else ends[1])
+        assert batch_share_interval(count, total) == pytest.approx(expected)
+
+
+DRAWS = {
+    "normal": (lambda chance, shape: chance.normal(size=shape), 0.0),
+    "lognormal": (lambda chance, shape: chance.lognormal(0, 1.5, shape), 1.0),
+    "heavy tails": (lambda chance, shape: chance.standard_t(1.5, shape), 0.0),
+    # The difference of two shares of five that are seldom negative: most are ties.
+    "ties": (
+        lambda chance, shape: (chance.binomial(5, 0.1, shape) - chance.binomial(5, 0.1, shape)) / 5,
+        0.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("count", [6, 9, 20])
+def test_intervals_of_medians_cover_them_whatever_batches_are_like(name, count):
+    """A share of 2,000 draws is off by one percentage point at most, in two standard errors."""
+    draw, median = DRAWS[name]
+    drawn = draw(np.random.default_rng(7), (2000, count))
+    intervals = np.array([median_interval(values) for values in drawn])
+    missed = np.mean((intervals[:, 0] > median) | (intervals[:, 1] < median))
+    assert missed <= 0.05 + 0.01

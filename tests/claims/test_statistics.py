@@ -17,7 +17,6 @@ from vitscope.claims.statistics import (
     grows_with_depth,
     larger,
     lower_at_cut_points,
-    pseudo_values,
     rises,
     share_of,
     smaller,
@@ -107,6 +106,13 @@ def test_signs_are_certain_where_the_interval_of_a_change_is_on_one_side():
         # So few batches have no interval, however alike they are.
         (Found(np.array([0.6]), batches=np.linspace(0.59, 0.61, 19)), "open"),
         (Found(np.array([0.6]), batches=np.linspace(0.59, 0.61, 20)), "yes"),
+        (Found(np.array([0.6]), medians=np.linspace(0.59, 0.61, 5)), "open"),
+        (Found(np.array([0.6]), medians=np.linspace(0.59, 0.61, 6)), "yes"),
+        (Found(np.array([0.5]), medians=np.full(6, 0.5)), "no"),
+        (Found(np.array([0.5]), medians=np.r_[np.full(5, 0.5), 0.6]), "open"),
+        (Found(np.array([1.0]), 6, 6, medians=np.ones(6)), "yes"),
+        (Found(np.array([0.9]), 9, 10, medians=np.r_[np.ones(9), 0]), "yes"),
+        (Found(np.array([0.8]), 8, 10, medians=np.r_[np.ones(8), 0, 0]), "open"),
     ],
 )
 def test_what_is_found_is_judged_by_its_unit(found, verdict):
@@ -163,15 +169,6 @@ def test_a_difference_with_one_that_was_not_resampled_has_no_interval():
 def test_numbers_that_differ_by_rounding_are_equal():
     assert difference(np.array([0.1 + 0.2]), np.array([0.3])).value == 0
     assert difference(None, np.ones(3)) is None
-
-
-def test_pseudo_values_of_a_mean_are_the_values_and_of_a_square_lack_its_bias():
-    values = np.random.default_rng(3).normal(2, 1, (30, 1))
-    np.testing.assert_allclose(pseudo_values(lambda m: m[:, 0], values), values[:, 0], rtol=1e-12)
-    # The square of a mean is too large by the variance of the mean, on average.
-    unbiased = values.mean() ** 2 - values.var(ddof=1) / 30
-    found = pseudo_values(lambda m: m[:, 0] ** 2, values)
-    assert found.mean() == pytest.approx(unbiased, rel=1e-12)
 
 
 def test_cut_points_of_two_models_are_compared_one_by_one():

@@ -11,14 +11,16 @@ from torch import nn
 
 from tests.helpers.own_network import ARCH, MY_NET, my_network
 from tests.helpers.own_network import STUDY as MINE
+from tests.helpers.studies import mini_with
 from vitscope.__main__ import main
+from vitscope.commands.check import _check_claims
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.networks import drawn_network
 from vitscope.networks.finding.capture import prove_capture
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join
 from vitscope.networks.finding.search import search_for_cut_points
 from vitscope.networks.running.checking import check_network
-from vitscope.studies.loading import BUNDLED_STUDIES
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.batches import seeded
 
 OWN = MINE["models"]["mine"]
@@ -238,3 +240,43 @@ def test_a_join_that_takes_the_branch_for_the_stream_is_found_wrong() -> None:
 def test_what_is_no_model_is_refused_with_its_name() -> None:
     with pytest.raises(VitscopeError, match=r"own.yaml: models.net.checkpoint.path: there is no"):
         check_network("net", NETWORK, {}, {"path": "none"}, Path("own.yaml"), Path())
+
+
+@pytest.mark.parametrize("path", sorted(BUNDLED_STUDIES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_no_claim_of_a_bundled_study_has_too_few_batches(path: Path) -> None:
+    assert _check_claims(load_study(path)) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "analysis", "sentence"),
+    [
+        (
+            "hessian",
+            {"hessian": {"sizes": [6, 100], "batches": [20, 5]}},
+            "analysis.hessian.batches: 5 of 6 batches: too few to decide any claim of the figures "
+            "of 'hessian': raise it to 6 or more.",
+        ),
+        ("hessian_by_batch", {"hessian": {"batches": 5}}, None),
+        (
+            "curvature",
+            {"curvature": {"batches": 3}},
+            "analysis.curvature.batches: 3 of 6 batches: too few to decide any claim of the "
+            "figures of 'curvature': raise it to 6 or more.",
+        ),
+        ("curvature_by_layer", {"curvature": {"batches": 3}}, None),
+        (
+            "cka",
+            {"images": 256, "cka": {"batch_size": 64}},
+            "analysis.cka.batch_size: 4 of 20 batches of 64 images: too few to decide any claim of "
+            "the figures of 'cka': lower it to 12, or raise analysis.images.",
+        ),
+    ],
+)
+def test_claims_that_are_never_decided_are_refused(
+    tmp_path: Path, kind: str, analysis: dict[str, Any], sentence: str | None
+) -> None:
+    figures = {"one": {"kind": kind, "models": ["vit", "resnet"]}}
+    path = mini_with(tmp_path, figures=figures, analysis={"augmented": {"images": 2000}} | analysis)
+    found = _check_claims(load_study(path))
+    expected = {f"claims of {kind}": ("wrong", f"{path}: {sentence}")} if sentence else {}
+    assert found == expected

@@ -130,7 +130,7 @@ def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Itera
         "keep_latents": True,
         "cka": {"batch_size": 4},
         "robustness": {"images": 4, "corruptions": ["fog", "jpeg_compression"]},
-        "augmented": {"images": 16},
+        "augmented": {"images": 32},
         "fit": {"images": 16},
         "lesion": {"images": 8},
         "frequency_noise": {"images": 8},
@@ -139,7 +139,14 @@ def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Itera
         "faithfulness": {"images": 3, "steps": 2},
         "landscape": {"points": 3, "rows_per_job": 2, "precision": "float32"},
         "curvature": {"batches": 1, "batch_size": 8},
-        "hessian": {"batches": 2, "batch_size": 8, "batches_per_job": 1, "top": 1},
+        "hessian": {
+            "sizes": [4, 8],
+            "batches": 2,
+            "batches_per_job": 1,
+            "top": 1,
+            "density_size": 8,
+            "density_batches": 2,
+        },
         "loss_terms": {"batches": 2, "batch_size": 8, "points": 3, "steps": 5},
     }
     settings["videos"] = {

@@ -63,7 +63,15 @@ SMALL: dict[str, Any] = {
     "robustness": {"images": 4, "corruptions": ["contrast", "fog"], "severities": [3]},
     "augmented": {"images": 8},
     "fit": {"images": 8},
-    "hessian": {"batches": 1, "batch_size": 2, "top": 1, "iterations": 10, "density_steps": 5},
+    "hessian": {
+        "sizes": [2],
+        "batches": 1,
+        "top": 1,
+        "iterations": 10,
+        "density_size": 2,
+        "density_batches": 1,
+        "density_steps": 5,
+    },
 }
 IN_PLACE_OF = {
     "resnet50_imagenet": "resnet_50",

@@ -21,7 +21,13 @@ ANALYSIS = {
     "receptive_field": {"batch_size": 4},
     "robustness": {"corruptions": ["fog"], "severities": [1]},
     "landscape": {"points": 3, "precision": "bfloat16"},
-    "hessian": {"batches": 1, "density_probes": 1, "density_steps": 5, "top": 1},
+    "hessian": {
+        "batches": 1,
+        "density_batches": 1,
+        "density_probes": 1,
+        "density_steps": 5,
+        "top": 1,
+    },
 }
 
 

@@ -62,7 +62,8 @@ def test_images_are_as_many_as_asked_for_and_targets_are_probabilities(
     # Smoothing by 0.1 leaves a hundredth to every class, and 0.91 to that of an unmixed image.
     torch.testing.assert_close(targets.amin(1), torch.full((130,), 0.01))
     assert targets.max() == pytest.approx(0.91)
-    assert images.metadata == {"data_sha256": split.digest, "seed": "0", "clean": "False"}
+    known = {"data_sha256": split.digest, "seed": "0", "clean": "False"}
+    assert images.metadata == known | {"drawn_together": str(RECIPE["batch_size"])}
 
 
 def test_the_seed_fixes_the_bytes_whatever_was_drawn_before(split: Split, tmp_path: Path) -> None:
@@ -92,6 +93,33 @@ def test_images_that_were_not_trained_on_are_not_drawn(split: Split, tmp_path: P
     images = drawn(split, tmp_path, recipe, images=150)
     expected = training_rows(split, recipe).tolist()
     assert Counter(rows_of(images, split)) == dict.fromkeys(expected, 3)
+
+
+def test_batches_have_a_draw_each_and_small_ones_begin_large_ones(
+    split: Split, tmp_path: Path
+) -> None:
+    mixed = PLAIN | {"batch_size": 30, "mixup": 0.8, "mixing_probability": 1.0}
+    images = drawn(split, tmp_path, mixed, images=120)
+    for number in range(4):
+        pixels, targets = images.batch(number, 30, 30)
+        torch.testing.assert_close(pixels, images.rows(30 * number, 30 * number + 30)[0])
+        for size in (1, 6, 16):
+            few, of_few = images.batch(number, size, 30)
+            torch.testing.assert_close(few, pixels[:size], rtol=0, atol=0)
+            torch.testing.assert_close(of_few, targets[:size], rtol=0, atol=0)
+    # One share of mixup in each batch, another one in the next. Pairs of one class add up.
+    shares = [images.batch(number, 6, 30)[1].amax(1).mode().values.item() for number in range(4)]
+    assert len({round(each, 5) for each in shares}) == 4
+    # Small batches alone still begin a draw each, and large ones take as many draws as they need.
+    torch.testing.assert_close(images.batch(2, 6, 6)[0], images.rows(60, 66)[0])
+    torch.testing.assert_close(images.batch(1, 50, 50)[0], images.rows(60, 110)[0])
+
+
+def test_batches_that_are_not_mixed_follow_each_other(split: Split, tmp_path: Path) -> None:
+    for clean in (True, False):
+        images = drawn(split, tmp_path, PLAIN | {"batch_size": 30}, images=60, clean=clean)
+        assert images.metadata["drawn_together"] == "1"
+        torch.testing.assert_close(images.batch(3, 2, 6)[0], images.rows(18, 20)[0])
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,13 @@ def mean_chance(values: Array, above: float) -> float:
     return float(ttest_1samp(values, above).pvalue)
 
 
+def median_chance(values: Array, above: float) -> float:
+    """Return the two-sided p-value that half of all values are above a number (sign test)."""
+    from scipy.stats import binomtest
+
+    return float(binomtest(int(np.sum(values > above)), len(values)).pvalue)
+
+
 def independent_chance(ours: Array, theirs: Array, above: float) -> float:
     """Return the two-sided p-value of the difference of two means against `above` (Welch)."""
     from scipy.stats import ttest_ind

@@ -111,7 +111,7 @@ def _count_claim(
         "model": subject[0],
         "versus": subject[1] if len(subject) > 1 else None,
         "claim": claim.name,
-        "statement": claim.statement,
+        "statement": f"{claim.statement}{measured.beside if measured else ''}",
         "source": claim.source,
         "measure": claim.statistic.measure,
         "percent": claim.statistic.percent,
@@ -121,6 +121,8 @@ def _count_claim(
         "certain": measured and measured.certain,
         "margin": measured and measured.margin,
         "p": measured and measured.chance(above),
+        "batches": measured and measured.units,
+        "fewest_batches": measured and measured.units and measured.fewest,
     }
 
 
@@ -262,6 +264,9 @@ def say_verdict(row: Mapping[Hashable, Any]) -> str | None:
     """Return a row's verdict in words: how many of what is counted, and q if that is too high."""
     if pd.isna(row["holds"]):
         return None
+    if row["holds"] == "open" and row["batches"] < row["fewest_batches"]:
+        few = f"{row['batches']:.0f} of {row['fewest_batches']:.0f}"
+        return f"open: too few batches to decide ({few})"
     verdict, _, about = str(row["holds"]).partition(", ")
     doubted = verdict != "open" and row["q"] > DOUBTED
     mark = f" (q {row['q']:.2f})" if doubted else ""

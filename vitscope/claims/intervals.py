@@ -19,6 +19,9 @@ TAILS = (2.5, 97.5)
 # The number of resamples of the images in which tables list a value, besides the value itself.
 # Models with equally many images share resamples.
 KEPT = 400
+# The fewest values whose median has a 95 % interval: five all lie on one side by chance in one of
+# 16 draws.
+FEWEST_OF_MEDIAN = 6
 # The ending of the columns with these lists, from which claims take their intervals.
 RESAMPLED = "_resampled"
 
@@ -33,6 +36,14 @@ def share_interval(count: int, total: int) -> Interval:
     from scipy.stats import binomtest
 
     found = binomtest(count, total).proportion_ci(CONFIDENCE, method="wilson")
+    return float(found.low), float(found.high)
+
+
+def batch_share_interval(count: int, total: int) -> Interval:
+    """Return the 95 % interval of a share of few batches (Clopper and Pearson 1934)."""
+    from scipy.stats import binomtest
+
+    found = binomtest(count, total).proportion_ci(CONFIDENCE, method="exact")
     return float(found.low), float(found.high)
 
 
@@ -62,6 +73,25 @@ def mean_interval(values: "Array") -> Interval | None:
     half = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * spread / sqrt(len(values))
     mean = float(np.mean(values))
     return mean - half, mean + half
+
+
+def median_interval(values: "Array") -> Interval | None:
+    """Return a 95 % interval of the median of values, whatever they are distributed like.
+
+    Its ends are two of the values, as far inside as the binomial distribution allows; None if there
+    are too few values.
+    """
+    import numpy as np
+    from scipy.stats import binom
+
+    outside = int(binom.ppf((1 - CONFIDENCE) / 2, len(values), 0.5))
+    # As many of the smallest and of the largest values lie outside.
+    if 2 * binom.cdf(outside, len(values), 0.5) > 1 - CONFIDENCE:
+        outside -= 1
+    if outside < 0 or not np.isfinite(values).all():
+        return None
+    ordered = np.sort(values)
+    return float(ordered[outside]), float(ordered[-1 - outside])
 
 
 def independent_interval(ours: "Array", theirs: "Array") -> Interval | None:

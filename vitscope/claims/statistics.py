@@ -25,8 +25,10 @@ class Found:
     """What points say about a claim: `values` has the value as measured, then in each resample.
 
     A share has the `count` of cases in favour and the `total` of cases, of which `certain` have a
-    certain sign. `batches` are the values of each batch, if batches are the units; `draws` are the
-    values of two independent samples. A value is `exact` if it follows from weights alone.
+    certain sign. Where batches are the units, `batches` are the values of each if the value is
+    their mean, and `medians` if it is their median or the share of those in favour. `draws` are the
+    values of two independent samples. A value is `exact` if it follows from weights alone. `beside`
+    is what the statement of the claim adds, as of how many images batches are.
     Training runs are compared by `margin`, if it is given: by how much cases are in favour on
     average (in logarithms where a value is positive), or Fisher's z of a rank correlation.
     """
@@ -37,8 +39,10 @@ class Found:
     certain: int | None = None
     margin: float | None = None
     batches: Array | None = None
+    medians: Array | None = None
     draws: tuple[Array, Array] | None = None
     exact: bool = False
+    beside: str = ""
 
     @property
     def value(self) -> float:
@@ -52,6 +56,10 @@ class Found:
         if self.batches is not None:
             enough = len(self.batches) >= chance.LEAST_BATCHES
             return intervals.mean_interval(self.batches) if enough else None
+        if self.medians is not None and self.count is not None:
+            return intervals.batch_share_interval(self.count, len(self.medians))
+        if self.medians is not None:
+            return intervals.median_interval(self.medians)
         if self.draws is not None:
             return intervals.independent_interval(*self.draws)
         return intervals.resampled_interval(self.values[1:]) if len(self.values) > 1 else None
@@ -62,11 +70,24 @@ class Found:
             return np.nan
         if self.batches is not None:
             return chance.mean_chance(self.batches, above)
+        if self.medians is not None:
+            return chance.median_chance(self.medians, above)
         if self.draws is not None:
             return chance.independent_chance(*self.draws, above)
         if self._all_certain and self.value == above:
             return 2 / len(self.values)
         return chance.resampled_chance(self.values[1:], above)
+
+    @property
+    def units(self) -> int | None:
+        """How many batches the value is of; None if images are the units."""
+        found = self.batches if self.medians is None else self.medians
+        return None if found is None else len(found)
+
+    @property
+    def fewest(self) -> int:
+        """The fewest batches that can decide."""
+        return chance.LEAST_BATCHES if self.medians is None else intervals.FEWEST_OF_MEDIAN
 
     @property
     def _all_certain(self) -> bool:
@@ -77,9 +98,12 @@ class Found:
         if self.exact or self._all_certain:
             # No choice of images changes the answer, even for a value equal to the number.
             return "yes" if self.value > above else "no"
+        if self.medians is not None and self.interval and (self.medians <= above).all():
+            # No batch is above the number, even if some equal it.
+            return "no"
         if self.interval is not None:
             return decide_by_interval(self.value, above, self.interval)
-        if self.batches is not None:
+        if self.units is not None:
             return "open"
         return "yes, without an interval" if self.value > above else "no, without an interval"
 
@@ -331,28 +355,6 @@ def paired(ours: Array, theirs: Array) -> tuple[Array, Array]:
     if len(ours) != len(theirs):
         raise ValueError("two models were resampled a different number of times")
     return ours, theirs
-
-
-def pseudo_values(of: Callable[[Array], Array], batches: Array) -> Array:
-    """Return the jackknife pseudo-value of each batch; `batches` is (batches, columns).
-
-    `of` takes means over batches, (sets, columns), and returns a value for each set of batches.
-    """
-    count = len(batches)
-    if count == 1:
-        return of(batches)
-    without = (batches.sum(axis=0) - batches) / (count - 1)
-    values: Array = count * of(batches.mean(axis=0, keepdims=True)) - (count - 1) * of(without)
-    return values
-
-
-def compare_means(of: Callable[[Array], Array], ours: Array, theirs: Array) -> Found | None:
-    """Find by how much our value exceeds theirs; `of` computes a value from means over batches."""
-    one, other = (of(each.mean(axis=0, keepdims=True)) for each in (ours, theirs))
-    found = difference(one, other)
-    both = min(len(ours), len(theirs))
-    values = [pseudo_values(of, each)[:both] for each in (ours, theirs)]
-    return found and replace(found, batches=values[0] - values[1])
 
 
 def lower_at_cut_points(value: str, what: str, log: bool = False) -> Statistic:

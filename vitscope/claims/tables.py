@@ -45,6 +45,8 @@ COUNTED: Columns = {
         "that is measured_value",
     ),
     "p": ("float64", "chance of the other side of holds_above over images; null if untested"),
+    "batches": ("int32", "batches that the value is of; null where images are the units"),
+    "fewest_batches": ("int32", "the fewest batches that can decide; null as batches"),
 }
 CLAIMS = Table(
     "claims",

@@ -40,7 +40,7 @@ def run(arguments: Namespace) -> None:
         own = [name for name in checks if study.models[name].family == "python"]
         checks |= dict.fromkeys(own, _check_without_code)
     lines = {name: check(study, name, trainings) for name, check in checks.items()}
-    lines |= _check_data_files(study)
+    lines |= _check_data_files(study) | _check_claims(study)
     for name, (verdict, text) in lines.items():
         print(f"{name}: {verdict}: {text}")
     if any(verdict == "wrong" for verdict, _ in lines.values()):
@@ -70,6 +70,24 @@ def _check_data_files(study: "Study") -> dict[str, tuple[str, str]]:
                 local_files(f"data.{dataset}.source", source, split, study.path)
         except VitscopeError as error:
             wrong[f"data.{dataset}"] = ("wrong", str(error))
+    return wrong
+
+
+def _check_claims(study: "Study") -> dict[str, tuple[str, str]]:
+    """Return a verdict for each measure with too few batches to decide a claim of the study."""
+    from vitscope.measures import registry
+    from vitscope.measures.measure import Case
+
+    measures, wrong = registry.of(study), {}
+    for name in study.measures():
+        measure = measures.declared(name)
+        kinds = [measures.kinds()[figure.kind] for figure in study.figures_of(name)]
+        models = study.models_of(name)
+        if measure.decides and models and any(map(measures.claiming, kinds)):
+            try:
+                measure.decides(Case(measure, study, models[0]))
+            except VitscopeError as error:
+                wrong[f"claims of {name}"] = ("wrong", str(error))
     return wrong
 
 

@@ -319,6 +319,8 @@ class Measure:
     refuse: Callable[[Case], None] | None = None
     # Raises an error for settings that do not work with any model; the case names no model.
     refuse_settings: Callable[[Case], None] | None = None
+    # Raises an error of one sentence for settings that leave each claim of its figures undecided.
+    decides: Callable[[Case], None] | None = None
     # Returns settings that suit a number of images; called if a caller gives no settings and the
     # defaults do not suit.
     fit: Callable[[int], Given] | None = None
@@ -363,8 +365,9 @@ class Measure:
     def batch_setting(self) -> str | None:
         """The key of its own setting for the number of images in memory at once, if it has one."""
         section, kind = self._section or ("", object)
-        own = "batch_size" in getattr(kind, "__annotations__", ())
-        return f"analysis.{section}.batch_size" if own else None
+        known = getattr(kind, "__annotations__", ())
+        own = next((key for key in ("batch_size", "sizes") if key in known), None)
+        return own and f"analysis.{section}.{own}"
 
     def read_settings(self, study: "Study") -> Any:
         return _read_section(study, self._section)
@@ -448,6 +451,15 @@ def refuse_few_measured_images(case: Case, least: int) -> None:
         raise VitscopeError(
             f"{case.study.path}: models.{case.model} is measured on too few images for a figure of "
             f"the kind '{case.measure.name}': found {images}, allowed: {least} or more."
+        )
+
+
+def refuse_too_few_to_decide(case: Case, key: str, batches: int, least: int) -> None:
+    """Refuse fewer batches than a claim about them needs to be decided, whatever they are like."""
+    if batches < least:
+        raise VitscopeError(
+            f"{case.study.path}: analysis.{key}: {batches} of {least} batches: too few to decide "
+            f"any claim of the figures of '{case.measure.name}': raise it to {least} or more."
         )
 
 

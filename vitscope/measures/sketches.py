@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from vitscope.corruptions import MEAN
 from vitscope.drawing.looks import BANDS, RANGE_ALPHA, SKETCHED, THIN, ZERO, Look
 from vitscope.measures.fourier.show import AMPLITUDE, diagonals, ends_of_curves
+from vitscope.measures.hessian.claims import sizes_up_to_training
 from vitscope.measures.hessian.show import density_per_decade, published_per_decade
 
 
@@ -71,7 +72,8 @@ def sketch_hessian(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     if "density" in points:
         at, density = published_per_decade(points)
     else:
-        found = points["eigenvalue"].to_numpy()
+        shown = points["images"] == sizes_up_to_training([points])[-1]
+        found = points.loc[shown, "eigenvalue"].to_numpy()
         reach = np.geomspace(0.1, 2 * np.abs(found).max(), 200)
         sides = -reach[::-1], reach
         at = np.concatenate(sides)

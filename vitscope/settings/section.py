@@ -61,7 +61,10 @@ def result_settings(settings: Any) -> dict[str, Any]:
 
 @cache
 def schema_of_section(section: type) -> Schema:
-    """Return the JSON schema of a dataclass; a file must give exactly one key of its `EITHER`."""
+    """Return the JSON schema of a dataclass; a file must give exactly one key of its `EITHER`.
+
+    Its `REPLACED` maps keys of earlier versions to what to write in their place.
+    """
     types = get_type_hints(section)
     keys = [each for each in fields(section) if each.metadata]
     needed = [key.name for key in keys if key.default is key.default_factory is MISSING]
@@ -70,6 +73,7 @@ def schema_of_section(section: type) -> Schema:
         "description": " ".join((section.__doc__ or "").split()),
         "type": "object",
         "additionalProperties": False,
+        **({"replaced": section.REPLACED} if hasattr(section, "REPLACED") else {}),
         **({"required": needed} if needed else {}),
         **({"oneOf": either} if either else {}),
         "properties": {key.name: _schema_of_section_key(key, types[key.name]) for key in keys},
@@ -183,7 +187,7 @@ RULES: dict[str, Rule] = {
         "any", lambda schemas, it: sum(_follows_schema(each, it) for each in schemas) == 1, str
     ),
 }
-OTHER_RULES = {"title", "description", "default", "items", "kinds"}
+OTHER_RULES = {"title", "description", "default", "items", "kinds", "replaced"}
 OTHER_RULES |= {"properties", "additionalProperties", "propertyNames"}
 
 
@@ -253,6 +257,8 @@ def _fault_of_section_in_words(fault: Fault, path: Sequence[object]) -> str:
         allowed = schema.get("properties", {})
         extra = next(name for name in found if name not in allowed)
         key = ".".join(map(str, [*path, extra]))
+        if extra in schema.get("replaced", {}):
+            return f"{key}: this key of earlier versions is replaced: {schema['replaced'][extra]}."
         return f"{key}: unknown key, allowed: {listed(allowed)}.{nearest(extra, allowed)}"
     if rule == "required":
         missing = next(name for name in schema[rule] if name not in found)

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 from vitscope.errors import VitscopeError, check_known, wrong
 from vitscope.files.pairs import pair_name
 from vitscope.settings import keys
+from vitscope.settings.draws import images_of_a_draw
 from vitscope.settings.keys import Settings
 from vitscope.settings.section import optional, required, setting
 from vitscope.typed import typed
@@ -172,6 +173,16 @@ class Study:
 
     def weight_decay(self, model: str) -> float:
         return self.loss.weight_decay if self.loss else self.recipe(model).weight_decay
+
+    def training_batch(self, model: str) -> int | None:
+        """Return the images of a batch in a model's training; None if the study does not say."""
+        return self.recipe(model).batch_size if self.training else None
+
+    def drawn_together(self, model: str) -> int:
+        """Return how many augmented images share a draw of mixing; 1 if none are mixed."""
+        if self.loss is None:
+            return images_of_a_draw(asdict(self.recipe(model)))
+        return 1 if isinstance(self.loss.augment, str) else images_of_a_draw(self.loss.augment)
 
     @property
     def clean(self) -> bool:

@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader, Dataset, get_worker_info
 from vitscope.data.split import Split, known_labels, select
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile, TensorWriter
+from vitscope.settings.draws import images_apart, images_of_a_draw
 from vitscope.training.augmentation import CPU, Images, augmentation, finishing_augmentation
 from vitscope.training.recipe import Recipe, training_rows
 
@@ -34,6 +35,8 @@ SECOND_HALF = 1
 # The maximum number of steps queued on a device, including the step of the newest batch.
 UNDER_WAY = 2
 CLEAN_BATCH = 256
+# The metadata key for the number of images that share a draw of augmentation.
+DRAWN_TOGETHER = "drawn_together"
 
 
 @contextmanager
@@ -196,9 +199,23 @@ class Augmented:
         images, targets = self._file.array("images"), self._file.array("targets")
         return torch.tensor(images[first:last]), torch.tensor(targets[first:last])
 
-    def batches(self, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        for first in range(0, len(self), batch_size):
-            yield self.rows(first, first + batch_size)
+    def batch(self, number: int, size: int, largest: int) -> tuple[Tensor, Tensor]:
+        """Return the first `size` images of batch `number`, of batches with `largest` images.
+
+        Each batch has a draw of its own, as in training: a batch of a recipe that mixes images
+        begins a training batch, whose images are mixed among themselves. Batches of other sizes
+        with the same `largest` are nested.
+        """
+        first = number * images_apart(largest, int(self.metadata.get(DRAWN_TOGETHER, 1)))
+        return self.rows(first, first + size)
+
+    def batches(
+        self, batch_size: int, images: int | None = None
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield the first `images` images, or all, in batches that follow each other."""
+        last = images or len(self)
+        for first in range(0, last, batch_size):
+            yield self.rows(first, min(first + batch_size, last))
 
 
 def write_augmented_batches(
@@ -223,6 +240,7 @@ def write_augmented_batches(
     shape = (images, *split.shape)
     tensors = {"images": ("F32", shape), "targets": ("F32", (images, len(split.classes)))}
     metadata = {"data_sha256": split.digest, "seed": str(seed), "clean": str(clean)}
+    metadata[DRAWN_TOGETHER] = "1" if clean else str(images_of_a_draw(recipe))
     with TensorWriter(path, tensors, metadata) as writer:
         if clean:
             drawn = draw_clean_batches(split, rows, images, seed, mean, std)

@@ -68,8 +68,8 @@ def applied(matrix: np.ndarray) -> Callable[[Tensor], Tensor]:
     return lambda vector: held @ vector
 
 
-def batch_of(shape: tuple[int, ...], classes: int = 3) -> tuple[Tensor, Tensor]:
-    torch.manual_seed(0)
+def batch_of(shape: tuple[int, ...], classes: int = 3, seed: int = 0) -> tuple[Tensor, Tensor]:
+    torch.manual_seed(seed)
     return torch.randn(shape), torch.rand(shape[0], classes).softmax(1)
 
 

@@ -1,19 +1,20 @@
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import ttest_rel
+from scipy.stats import binomtest
 
-from tests.helpers.claims import KINDS_OF, blocks, count, count_alone, evidence, favoured, published
+from tests.helpers.claims import KINDS_OF, blocks, count, count_alone, evidence, published
 from vitscope.claims.points import at_snapshots
-from vitscope.claims.report import sections_of_claims
+from vitscope.claims.report import findings_as_table, sections_of_claims
 
 
-def spectrum(model: str, *eigenvalues: float, snapshot: str = "end", top: int = 1) -> pd.DataFrame:
+def spectrum(
+    model: str, *eigenvalues: float, snapshot: str = "end", top: int = 1, images: int = 100
+) -> pd.DataFrame:
     batch = np.arange(len(eigenvalues)) // top
     table = pd.DataFrame({"batch": batch, "eigenvalue": np.array(eigenvalues, dtype=float)})
-    return table.assign(model=model, snapshot=snapshot, residual=1e-3)
+    known = {"images": images, "training_batch": 100, "residual": 1e-3}
+    return table.assign(model=model, snapshot=snapshot, **known)
 
 
 BOTH = pd.concat([spectrum("vit", -1, 2, 3), spectrum("resnet", 20, 30)])
@@ -27,9 +28,9 @@ def test_eigenvalues_are_counted_by_sign_and_magnitude():
     assert values["msa_has_negative_eigenvalues"] == pytest.approx(1 / 4)
     claim = claims.loc[("msa_has_negative_eigenvalues", "vit")]
     assert (claim["measured_count"], claim["measured_total"]) == (1, 4)
-    assert values["msa_has_more_negative_eigenvalues"] == pytest.approx(1 / 4)
-    assert values["msa_has_smaller_positive_eigenvalues"] == pytest.approx(2 - 2 / 3)
-    assert all(favoured(claims))
+    # The medians of three pairs: of batch 3, the ResNet has no spectrum.
+    assert values["msa_has_more_negative_eigenvalues"] == 0
+    assert values["msa_has_smaller_positive_eigenvalues"] == pytest.approx(2)
 
 
 def test_a_spectrum_without_positive_eigenvalues_has_no_magnitude():
@@ -61,66 +62,116 @@ DRAWN = pd.concat(
 )
 
 
-def test_shares_are_compared_by_students_test_on_paired_batches():
+def test_shares_are_compared_by_the_median_of_paired_batches():
     claim = count_alone("hessian", DRAWN).loc[("msa_has_more_negative_eigenvalues", "vit")]
-    shares = [(each < 0).mean(axis=1) for each in (OURS, THEIRS)]
-    expected = ttest_rel(*shares)
-    assert claim["measured_value"] == pytest.approx(np.subtract(*shares).mean())
-    ends = claim["measured_low"], claim["measured_high"]
-    assert ends == pytest.approx(tuple(expected.confidence_interval()))
-    assert claim["p"] == pytest.approx(expected.pvalue)
+    ours, theirs = ((each < 0).mean(axis=1) for each in (OURS, THEIRS))
+    assert claim["measured_value"] == pytest.approx(np.median(ours - theirs))
+    # Of 24 values, the seventh from each end.
+    expected = np.sort(ours - theirs)[[6, 17]]
+    assert (claim["measured_low"], claim["measured_high"]) == pytest.approx(tuple(expected))
+    assert claim["p"] == pytest.approx(binomtest(int((ours > theirs).sum()), 24).pvalue)
     assert claim["percent"]
     assert pd.isna(claim["measured_count"])
+    assert (claim["batches"], claim["fewest_batches"]) == (24, 6)
 
 
-def leave_one_out(of: Callable[[np.ndarray], float], batches: np.ndarray) -> np.ndarray:
-    """Return the jackknife pseudo-values of `of` by hand, leaving out one batch after another."""
-    count = len(batches)
-    rest = [of(np.delete(batches, batch, axis=0)) for batch in range(count)]
-    return count * of(batches) - (count - 1) * np.array(rest)
-
-
-def mean_decades(eigenvalues: np.ndarray) -> float:
-    return np.log10(eigenvalues[eigenvalues > 0]).mean()
-
-
-def test_magnitudes_are_compared_by_jackknife_where_a_batch_has_none():
+def test_a_batch_without_positive_eigenvalues_is_left_out_of_their_magnitudes():
     assert (OURS[5] < 0).all()
     claim = count_alone("hessian", DRAWN).loc[("msa_has_smaller_positive_eigenvalues", "vit")]
-    assert claim["measured_value"] == pytest.approx(mean_decades(THEIRS) - mean_decades(OURS))
-    expected = ttest_rel(*(leave_one_out(mean_decades, each) for each in (THEIRS, OURS)))
+    some = (OURS > 0).any(axis=1) & (THEIRS > 0).any(axis=1)
+    assert not some[5]
+    decades = [
+        np.array([np.log10(batch[batch > 0]).mean() for batch in each[some]])
+        for each in (THEIRS, OURS)
+    ]
+    differences = decades[0] - decades[1]
+    assert claim["measured_value"] == pytest.approx(np.median(differences))
     ends = claim["measured_low"], claim["measured_high"]
-    assert ends == pytest.approx(tuple(expected.confidence_interval()))
+    below, above = (int(sum(differences < ends[0])), int(sum(differences > ends[1])))
+    assert below == above
+    # As many values lie outside as the sign test allows.
+    count = int(sum(some))
+    assert binomtest(below, count).pvalue <= 0.05 < binomtest(below + 1, count).pvalue
+    assert claim["batches"] == sum(some)
     assert claim["holds"] == "yes, in this network"
 
 
-def test_fewer_than_twenty_batches_leave_a_comparison_open():
-    for batches, holds in ((19, "open"), (20, "yes, in this network")):
-        table = pd.concat([signs("resnet", 1, batches), signs("vit", batches - 1, batches)])
-        claim = count_alone("hessian", table).loc[("msa_has_more_negative_eigenvalues", "vit")]
-        assert claim["holds"] == holds
-        assert pd.isna(claim["measured_low"]) == (holds == "open")
+def test_six_batches_decide_and_five_do_not():
+    for batches, holds in ((5, "open"), (6, "yes, in this network")):
+        table = pd.concat([signs("resnet", 0, batches), signs("vit", batches, batches)])
+        claims = count_alone("hessian", table)
+        for name in ("msa_has_more_negative_eigenvalues", "msa_has_negative_eigenvalues"):
+            assert claims.loc[(name, "vit"), "holds"] == holds
+        said = findings_as_table(claims.reset_index(), {"vit": "ViT", "resnet": "R"})["holds"]
+        few = "open: too few batches to decide (5 of 6)"
+        assert (said == few).any() == (batches == 5)
+
+
+def test_what_no_batch_has_more_of_is_denied():
+    table = pd.concat([signs("resnet", 0, 6), signs("vit", 0, 6)])
+    claims = count_alone("hessian", table)
+    for name in ("msa_has_more_negative_eigenvalues", "msa_has_negative_eigenvalues"):
+        assert claims.loc[(name, "vit"), "holds"] == "no, in this network"
+    # Four of six have neither more nor fewer: nothing is known of most batches.
+    table = pd.concat([signs("resnet", 0, 6), signs("vit", 2, 6)])
+    claim = count_alone("hessian", table).loc[("msa_has_more_negative_eigenvalues", "vit")]
+    assert claim["holds"] == "open"
 
 
 @pytest.mark.parametrize(
-    ("smallest", "residual", "holds"),
+    ("smallest", "residual", "count", "holds"),
     [
-        (-1.0, 0.001, "yes, in this network"),
+        (-1.0, 0.001, 6, "yes, in this network"),
         # The largest eigenvalue of the batch is 100: within 2, this one may as well be positive.
-        (-1.0, 0.02, "no, in this network"),
-        (1.0, 0.001, "no, in this network"),
+        (-1.0, 0.02, 0, "no, in this network"),
+        (1.0, 0.001, 0, "no, in this network"),
     ],
 )
-def test_one_eigenvalue_that_is_below_zero_by_more_than_its_residual_is_proof(
-    smallest, residual, holds
+def test_a_batch_counts_whose_eigenvalue_is_below_zero_by_more_than_its_residual(
+    smallest, residual, count, holds
 ):
-    table = spectrum("vit", 5, 5, 100, smallest, 5, 5, top=2).assign(residual=residual)
+    table = spectrum("vit", *[100, smallest] * 6, top=2).assign(residual=residual)
     claim = count_alone("hessian", table).loc[("msa_has_negative_eigenvalues", "vit")]
     assert claim["holds"] == holds
-    count = int(holds.startswith("yes"))
     assert (claim["measured_count"], claim["measured_total"]) == (count, 6)
-    assert claim["measured_value"] == count / 6
-    assert pd.isna(claim["p"])
+    # Clopper and Pearson, of none or all of six.
+    ends = claim["measured_low"], claim["measured_high"]
+    far = 1 - 0.025 ** (1 / 6)
+    assert ends == pytest.approx((1 - far, 1) if count else (0, far))
+    assert claim["p"] == pytest.approx(2 * 0.5**6)
+
+
+def test_one_batch_of_many_with_a_negative_eigenvalue_is_no_proof():
+    claim = count_alone("hessian", signs("vit", 1, 20)).loc[("msa_has_negative_eigenvalues", "vit")]
+    assert claim["holds"] == "no, in this network"
+
+
+def test_the_verdict_is_that_of_the_training_batch_and_says_where_others_differ():
+    few = [signs("vit", 6, 6).assign(images=6), signs("resnet", 0, 6).assign(images=6)]
+    between = [signs("vit", 3, 6).assign(images=16), signs("resnet", 0, 6).assign(images=16)]
+    many = [signs("vit", 0, 6), signs("resnet", 0, 6)]
+    larger = [signs("vit", 6, 6).assign(images=400), signs("resnet", 0, 6).assign(images=400)]
+    table = pd.concat(few + between + many + larger)
+    for trained, holds, said in (
+        (100, "no", "in batches of 100 images; of 6: yes; of 16: open"),
+        (250, "no", "in batches of 100 images (250 in training); of 6: yes; of 16: open"),
+        (50, "open", "in batches of 16 images (50 in training); of 6: yes"),
+        (4, "yes", "in batches of 6 images (4 in training)"),
+        (pd.NA, "yes", "in batches of 400 images; of 16: open; of 100: no"),
+    ):
+        claims = count_alone("hessian", table.assign(training_batch=trained))
+        for name in ("msa_has_negative_eigenvalues", "msa_has_more_negative_eigenvalues"):
+            claim = claims.loc[(name, "vit")]
+            assert claim["statement"].endswith(f", {said}"), (trained, claim["statement"])
+            assert claim["measured_verdict"] == holds
+
+
+def test_two_trainings_are_compared_in_batches_that_both_have():
+    ours = pd.concat([signs("vit", 6, 6).assign(images=each) for each in (6, 100)])
+    theirs = pd.concat([signs("resnet", 0, 6).assign(images=each) for each in (6, 50)])
+    table = pd.concat([ours, theirs.assign(training_batch=50)])
+    claim = count_alone("hessian", table).loc[("msa_has_more_negative_eigenvalues", "vit")]
+    assert claim["statement"].endswith(", in batches of 6 images (50 and 100 in training)")
 
 
 def test_each_snapshot_is_counted_alone():
@@ -186,7 +237,8 @@ def test_two_that_are_alike_but_for_one_thing_are_compared(name, ours, theirs):
         assert claim["claim"] == f"{name}_has_more_negative_eigenvalues"
         assert claim["model"] == first
         sign = 1 if first == "vit" else -1
-        assert claim["measured_value"] == sign * (6 - 2) / 8
+        # Batches 2 to 5 of eight differ.
+        assert claim["measured_value"] == sign / 2
 
 
 @pytest.mark.parametrize(("series", "share"), [("3x3", 0.071), ("5x5", 0.038)])
@@ -222,14 +274,11 @@ CURVATURE = curvature([(1, 10, -100)] * 2, [(1, 1, 10), (10, 1, 10), (10, 10, 10
 EXAMPLES["curvature"] = {"curvature": CURVATURE, "blocks": blocks("vit", "resnet")}
 
 
-THEIRS_OF_BLOCKS = np.array([[0, 0, 1], [1, 0, 1], [1, 1, 1]])
-
-
 @pytest.mark.parametrize(
     ("table", "value", "holds"),
     [
-        # Fewer than twenty batches.
-        (CURVATURE, 1 - THEIRS_OF_BLOCKS.mean(axis=0).std(ddof=1), "open"),
+        # Fewer than six batches; those of the ResNet that the ViT has not are left out.
+        (CURVATURE, 1 - np.sqrt(1 / 3), "open"),
         (curvature([(1, 100)], [(1, 10)]), (2 - 1) / np.sqrt(2), "open"),
         # A network of one block is not compared.
         (curvature([(1,)], [(1, 10)]), None, None),
@@ -242,14 +291,13 @@ def test_blocks_are_compared_by_the_spread_of_their_magnitudes(table, value, hol
     assert pd.isna(claim["measured_low"])
 
 
-def test_the_interval_is_students_of_jackknife_values_by_hand():
+def test_the_interval_of_curvature_is_that_of_the_median():
     generator = np.random.default_rng(0)
     # Magnitudes of four blocks in 25 batches, in decades, for each of two models.
     decades = [generator.normal(0, size, (25, 4)) for size in (0.8, 0.3)]
     claim = count_alone("curvature", curvature(*(10.0**each for each in decades))).loc[CURVED]
-
-    def spread(batches: np.ndarray) -> float:
-        return batches.mean(axis=0).std(ddof=1)
-
-    expected = ttest_rel(*(leave_one_out(spread, each) for each in decades)).confidence_interval()
-    assert (claim["measured_low"], claim["measured_high"]) == pytest.approx(tuple(expected))
+    ours, theirs = (each.std(axis=1, ddof=1) for each in decades)
+    differences = np.sort(ours - theirs)
+    assert claim["measured_value"] == pytest.approx(differences[12])
+    ends = claim["measured_low"], claim["measured_high"]
+    assert ends == pytest.approx((differences[7], differences[17]))

@@ -34,6 +34,7 @@ from vitscope.measures.hessian.compute import (
     measure_hessian_density,
 )
 from vitscope.measures.hessian.lanczos import largest_eigenvalues
+from vitscope.measures.hessian.measure import HESSIAN_TABLE
 from vitscope.measures.hessian.operator import gauss_newton_of_model, hessian_of_model
 from vitscope.networks.finding.blocks import LAYERS, list_blocks
 from vitscope.training.steps import trained_parameters
@@ -62,33 +63,108 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> OnLoss:
 def test_results_do_not_depend_on_the_parts(
     given: OnLoss, measure: Any, settings: dict[str, Any]
 ) -> None:
-    whole = measure(given, range(4), 10, DECAY, **settings)
-    parts = [measure(given, part, 10, DECAY, **settings) for part in ([0], [1, 2], [3])]
+    every = [(size, number) for size in (4, 10) for number in range(4)]
+    whole = measure(given, every, 10, DECAY, **settings)
+    parts = [measure(given, part, 10, DECAY, **settings) for part in (every[:3], every[3:])]
     pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), whole, check_exact=True)
 
 
-def test_eigenvalues_of_a_batch_are_those_of_its_loss(given: OnLoss) -> None:
-    table = measure_hessian(given, [1, 3], 10, DECAY, **TOP)
-    assert table["batch"].tolist() == [1] * 5 + [3] * 5
-    assert table["rank"].tolist() == [1, 2, 3, 4, 5] * 2
-    assert (table["images"] == 10).all()
+def of_size(size: int, *numbers: int) -> list[tuple[int, int]]:
+    return [(size, number) for number in numbers]
+
+
+def test_eigenvalues_of_a_batch_are_those_of_its_loss_at_each_size(given: OnLoss) -> None:
+    batches = [*of_size(4, 1, 3), *of_size(10, 1, 3)]
+    table = measure_hessian(given, batches, 10, DECAY, training_batch=10, **TOP)
+    assert table["batch"].tolist() == ([1] * 5 + [3] * 5) * 2
+    assert table["rank"].tolist() == [1, 2, 3, 4, 5] * 4
+    assert table["images"].tolist() == [4] * 10 + [10] * 10
+    assert (table["training_batch"] == 10).all()
     assert (table["residual"] <= 1e-3).all()
     assert table["converged"].all()
-    for batch in (1, 3):
-        images, targets = given.images.rows(10 * batch, 10 * batch + 10)
+    assert not table["bundled"].any()
+    for size, number in batches:
+        # A small batch has the first images of the large one with its number.
+        images, targets = given.images.rows(10 * number, 10 * number + size)
         values = by_magnitude(np.linalg.eigvalsh(exact(given.network, images, targets, DECAY)))
-        found = table.loc[table["batch"] == batch, "eigenvalue"]
-        np.testing.assert_allclose(found, values[:5], atol=1e-5 * abs(values[0]))
+        found = table[(table["batch"] == number) & (table["images"] == size)]
+        np.testing.assert_allclose(found["eigenvalue"], values[:5], atol=1e-5 * abs(values[0]))
+        trained = trained_parameters(given.network).values()
+        squares = sum(float((each**2).sum()) for each in trained if each.ndim > 1)
+        nll = float(functional.cross_entropy(given.network(images), targets))
+        np.testing.assert_allclose(found["loss"], nll + DECAY / 2 * squares, rtol=1e-6)
+
+
+class Softmax(nn.Module):
+    """A linear model of two features, whose Hessian is known: the mean of (p p' - diag p) x x'."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2, 2, bias=False)
+        nn.init.zeros_(self.linear.weight)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.linear(images.flatten(1))
+        return logits
+
+
+def test_a_softmax_model_has_the_hessian_of_the_closed_form_at_each_size(tmp_path: Path) -> None:
+    """With zero weights both classes have a probability of 1/2: H = [[1, -1], [-1, 1]] x XX'/4n."""
+    images = np.random.default_rng(0).normal(size=(60, 1, 1, 2)).astype(np.float32)
+    targets = np.tile([[0.3, 0.7]], (60, 1))
+    drawn = augmented(tmp_path / "images", images, targets)
+    given = OnLoss(Softmax(), drawn, torch.device("cpu"))
+    batches = [(size, number) for size in (2, 5, 20) for number in range(3)]
+    table = measure_hessian(given, batches, 20, 0.0, top=2, tolerance=1e-3, iterations=10)
+    for size, number in batches:
+        x = images[20 * number :][:size].reshape(size, 2)
+        expected = np.linalg.eigvalsh(x.T @ x / size / 4)[::-1] * 2
+        found = table[(table["images"] == size) & (table["batch"] == number)]["eigenvalue"]
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_bundled_spectrum_is_taken_where_the_loss_is_the_same(
+    given: OnLoss, tmp_path: Path
+) -> None:
+    batches = [*of_size(4, 0, 1), *of_size(10, 0, 1)]
+    measured = measure_hessian(given, batches, 10, DECAY, training_batch=10, **TOP)
+    kept = measured[(measured["images"] == 10) | (measured["batch"] == 1)]
+    marked = kept.assign(model="m", snapshot="end", eigenvalue=kept["eigenvalue"] + 1000)
+    HESSIAN_TABLE.write(marked, tmp_path / "spectra.parquet")
+    lines: list[str] = []
+    options = {**TOP, "training_batch": 10, "bundled": {"file": f"{tmp_path}/spectra.parquet"}}
+    told = replace(given, say=lines.append)
+    found = measure_hessian(told, batches, 10, DECAY, **options)
+    taken = (found["images"] == 10) | (found["batch"] == 1)
+    assert found["bundled"].tolist() == taken.tolist()
+    expected = measured["eigenvalue"] + 1000 * taken
+    np.testing.assert_array_equal(found["eigenvalue"], expected)
+    # Of these sizes, one batch is not in the file.
+    assert lines[0].startswith("batch 0 of 4 images: ")
+    assert "which is measured" in lines[0]
+    # Other weights, another decay, a smaller residual or more eigenvalues are measured.
+    other = small()
+    torch.nn.init.normal_(other[1].weight)
+    for changed, decay, change in (
+        (replace(told, network=other), DECAY, {}),
+        (told, 2 * DECAY, {}),
+        (told, DECAY, {"tolerance": 1e-9, "iterations": 20}),
+        (told, DECAY, {"top": 6}),
+    ):
+        again = measure_hessian(changed, batches, 10, decay, **{**options, **change})
+        assert not again["bundled"].any()
+        assert again["eigenvalue"].max() < 900
 
 
 def test_eigenvalues_that_did_not_converge_are_reported(given: OnLoss) -> None:
     lines: list[str] = []
     options = {**TOP, "iterations": 6, "tolerance": 1e-6}
-    table = measure_hessian(replace(given, say=lines.append), [2], 10, DECAY, **options)
+    told = replace(given, say=lines.append)
+    table = measure_hessian(told, of_size(10, 2), 10, DECAY, **options)
     failed = table[~table["converged"]]
     assert 0 < len(failed) == (table["residual"] > 1e-6).sum()
     assert lines[0].startswith(
-        f"batch 2: {len(failed)} of 5 eigenvalues are not within 1e-06 after"
+        f"batch 2 of 10 images: {len(failed)} of 5 eigenvalues are not within 1e-06 after"
     )
     assert lines[0].endswith("raise analysis.hessian.iterations")
     assert lines[1].startswith("1 of 1 batches")
@@ -96,11 +172,11 @@ def test_eigenvalues_that_did_not_converge_are_reported(given: OnLoss) -> None:
 
 def test_a_network_that_draws_is_refused_before_any_spectrum(given: OnLoss) -> None:
     with pytest.raises(VitscopeError, match="another one each time"):
-        measure_hessian(replace(given, network=Dropping()), [0], 10, DECAY, **TOP)
+        measure_hessian(replace(given, network=Dropping()), of_size(10, 0), 10, DECAY, **TOP)
 
 
 def test_a_density_adds_up_to_one(given: OnLoss) -> None:
-    table = measure_hessian_density(given, [0, 1], 10, DECAY, probes=3, steps=7)
+    table = measure_hessian_density(given, of_size(10, 0, 1), 10, DECAY, probes=3, steps=7)
     sums = table.groupby(["batch", "probe"])["weight"].agg(["sum", "size"])
     assert sums.index.tolist() == [(batch, probe) for batch in (0, 1) for probe in (0, 1, 2)]
     np.testing.assert_allclose(sums["sum"], 1, atol=1e-12)
@@ -205,20 +281,20 @@ def given_of(name: str, folder: Path) -> OnLoss:
 @every_tiny
 def test_parts_of_a_network_add_up(name: str, tmp_path: Path) -> None:
     given = given_of(name, tmp_path)
-    table = measure_curvature(given, [0, 1], 3, DECAY, **SETTINGS)
+    table = measure_curvature(given, of_size(3, 0, 1), 3, DECAY, **SETTINGS)
     sums = table.groupby(["batch", "of"])[["parameters", "trace", "gauss_newton_trace"]].sum()
     for _, rows in sums.groupby("batch"):
         block, layer, network = (rows.xs(of, level="of") for of in ("block", "layer", "network"))
         np.testing.assert_allclose(block, network, rtol=1e-12)
         np.testing.assert_allclose(layer, network, rtol=1e-12)
-    again = [measure_curvature(given, [batch], 3, DECAY, **SETTINGS) for batch in (0, 1)]
+    again = [measure_curvature(given, of_size(3, batch), 3, DECAY, **SETTINGS) for batch in (0, 1)]
     pd.testing.assert_frame_equal(pd.concat(again, ignore_index=True), table, check_exact=True)
 
 
 @every_tiny
 def test_eigenvalues_of_parts_are_those_of_the_exact_hessian(name: str, tmp_path: Path) -> None:
     given = given_of(name, tmp_path)
-    table = measure_curvature(given, [1], 3, DECAY, **SETTINGS)
+    table = measure_curvature(given, of_size(3, 1), 3, DECAY, **SETTINGS)
     images, targets = given.images.rows(3, 6)
     model = given.network.double()
     matrix = exact(model, images.double(), targets.double(), DECAY)
@@ -236,7 +312,7 @@ def test_eigenvalues_of_parts_are_those_of_the_exact_hessian(name: str, tmp_path
 def test_eigenvalues_of_parts_that_did_not_converge_are_reported(tmp_path: Path) -> None:
     lines: list[str] = []
     given = replace(given_of("vit", tmp_path), say=lines.append)
-    table = measure_curvature(given, [0], 6, 0.0, probes=1, tolerance=1e-12, iterations=1)
+    table = measure_curvature(given, of_size(6, 0), 6, 0.0, probes=1, tolerance=1e-12, iterations=1)
     failed = (~table["converged"]).sum()
     assert failed > 0
     assert lines[0] == (

@@ -31,7 +31,8 @@ def rows_of(model: str, snapshot: str, batches: int = 6) -> pd.DataFrame:
     values[: round(SHARES[model] * count)] *= -1
     batch, rank = (each.ravel() for each in np.indices((batches, 5)))
     table = pd.DataFrame({"batch": batch, "rank": 1 + rank, "eigenvalue": values})
-    return table.assign(model=model, snapshot=snapshot, converged=True)
+    known = {"images": 100, "training_batch": 100, "converged": True, "bundled": False}
+    return table.assign(model=model, snapshot=snapshot, **known)
 
 
 TABLE = pd.concat([rows_of(model, snapshot) for snapshot in ("warmup", "end") for model in SERIES])
@@ -91,9 +92,10 @@ def test_a_row_tells_the_share_of_negative_eigenvalues() -> None:
     table.loc[doubtful & (table["snapshot"] == "end"), "converged"] = False
     warmup, end = of_moments(drawn(table=table)).values()
     said = [axes.get_title(loc="left") for axes, _ in warmup]
-    assert said[1:] == ["ViT-Ti: 30 % negative", "ViT (6 %): 40 % negative"]
+    in_batches = "negative in batches of 100 images"
+    assert said[1:] == [f"ViT-Ti: 30 % {in_batches}", f"ViT (6 %): 40 % {in_batches}"]
     doubted = end[1][0].get_title(loc="left")
-    assert doubted == "ViT-Ti: 30 % negative (2 of 30 not converged)"
+    assert doubted == f"ViT-Ti: 30 % {in_batches} (2 of 30 not converged)"
 
 
 def test_a_panel_says_that_no_eigenvalue_is_negative() -> None:
@@ -103,7 +105,7 @@ def test_a_panel_says_that_no_eigenvalue_is_negative() -> None:
         assert [text.get_text() for text in negative.texts] == ["none"]
         assert not positive.texts
         assert len(positive.lines) == 2
-        assert negative.get_title(loc="left") == "ResNet-50: 0 % negative"
+        assert negative.get_title(loc="left") == "ResNet-50: 0 % negative in batches of 100 images"
 
 
 def test_an_eigenvalue_of_zero_is_of_neither_sign() -> None:
@@ -154,6 +156,59 @@ def test_few_decades_have_labels_between_powers_of_ten(magnitudes, expected) -> 
     for axes, labels in zip(figure.subfigs[0].axes, expected, strict=True):
         shown = [text.get_text() for text in axes.get_xticklabels()]
         assert all(label in text for label, text in zip(labels, shown, strict=False))
+
+
+# Batches of six images have more negative eigenvalues and ten times the magnitude; the training
+# batch is of 100 images, and batches of 400 say nothing of it.
+FEW = TABLE.assign(images=6, eigenvalue=10 * TABLE["eigenvalue"])
+FEW.loc[(FEW["rank"] == 1) & (FEW["model"] != "resnet"), "eigenvalue"] *= -1
+LARGE = TABLE.assign(images=400, eigenvalue=TABLE["eigenvalue"].abs())
+SIZES = pd.concat([FEW, TABLE.assign(bundled=True), LARGE])
+
+
+def test_a_spectrum_is_that_of_the_training_batch_with_the_smallest_beside_it() -> None:
+    figure = drawn(table=SIZES, snapshots=["warmup"])
+    ((title, rows),) = of_moments(figure).items()
+    assert title == "end of warm-up (batches of 100 images: bundled spectra)"
+    for model, pair in zip(SERIES, rows, strict=True):
+        for axes in pair:
+            curve, few, mark = axes.lines
+            for line, table in ((curve, TABLE), (few, FEW)):
+                of_model = table.query(f"model == '{model}' and snapshot == 'warmup'")
+                expected = density_per_decade(of_model["eigenvalue"].to_numpy(), line.get_xdata())
+                np.testing.assert_array_equal(line.get_ydata(), expected)
+            assert len(mark.get_xdata()) <= 30
+    assert legend_labels(figure.subfigs[0]) == ["batches of 100 images", "batches of 6"]
+    assert flaws(figure) == []
+
+
+@pytest.mark.parametrize("batches", [6, 12])
+def test_shares_and_magnitudes_are_drawn_over_batch_sizes(batches: int) -> None:
+    again = SIZES.assign(batch=SIZES["batch"] + 6) if batches == 12 else SIZES[:0]
+    table = pd.concat([SIZES, again])
+    figure = laid_out("hessian_by_batch", {"hessian": table}, BOTH, None, ("warmup", "end"))
+    upper, lower = figure.axes[:2], figure.axes[2:]
+    for above, below, snapshot in zip(upper, lower, ("warmup", "end"), strict=True):
+        for member in BOTH:
+            rows = table.query(f"model == '{member.model}' and snapshot == '{snapshot}'")
+            of_batches = rows.groupby(["images", "batch"])["eigenvalue"]
+            shares = of_batches.apply(lambda values: (values < 0).mean())
+            largest = of_batches.apply(lambda values: values.abs().max())
+            for axes, each in (
+                (above, shares.groupby("images").mean()),
+                (below, largest.groupby("images").median()),
+            ):
+                curves = [line.get_ydata() for line in axes.lines if len(line.get_xdata()) == 3]
+                assert any(np.allclose(curve, each) for curve in curves)
+            # Few batches are drawn one by one, many have an interval.
+            dots = [line for line in above.lines if len(line.get_xdata()) == 6]
+            assert len(dots) == (6 if batches == 6 else 0)
+    found = legend_labels(figure)
+    said = [label for label in found if label in ("one batch", "95 % interval")]
+    assert said == (["one batch"] if batches == 6 else ["95 % interval"])
+    assert {"batch of the training", *(member.label for member in BOTH)} <= {*found}
+    assert figure.get_suptitle() == "batches of 100 images: bundled spectra"
+    assert flaws(figure) == []
 
 
 BLOCKS = pd.concat(

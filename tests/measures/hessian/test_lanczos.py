@@ -6,7 +6,7 @@ import torch
 from curvlinops import HessianLinearOperator
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import nn
 
 from tests.helpers.networks import mini
@@ -22,7 +22,8 @@ from tests.measures.hessian.networks import (
 )
 from vitscope.measures.hessian import lanczos
 from vitscope.measures.hessian.lanczos import lanczos_quadrature, largest_eigenvalues
-from vitscope.measures.hessian.operator import hessian_of_model
+from vitscope.measures.hessian.operator import Hessian, hessian_of_model
+from vitscope.scopes.bundled import bundled
 
 
 @settings(max_examples=40)
@@ -84,6 +85,44 @@ def test_what_does_not_converge_says_so() -> None:
     # An eigenvalue lies within the residual of each approximation.
     off = np.abs(found.eigenvalues[:, None] - SLOW).min(axis=1)
     assert (off <= found.residuals * np.abs(found.eigenvalues[0])).all()
+
+
+def drawn_spectrum(seed: int) -> np.ndarray:
+    """Return a bulk near zero, and 8 to 29 eigenvalues of both signs within 1.3 decades."""
+    random = np.random.default_rng(seed)
+    bulk = random.normal(0, random.uniform(0.005, 0.05), 1500)
+    outside = 10 ** random.uniform(-1.3, 0, random.integers(8, 30))
+    return np.r_[bulk, outside * random.choice([1, -1], len(outside), p=[0.7, 0.3])]
+
+
+def test_none_of_the_largest_is_missed_in_drawn_spectra() -> None:
+    """Within 20 steps on average; a stop at the first convergence lacks one in some of them."""
+    steps = 0
+    for seed in range(300):
+        spectrum = drawn_spectrum(seed)
+        values = torch.from_numpy(spectrum)
+        begin = lanczos.Start(len(spectrum), (seed,), values)
+        found = largest_eigenvalues(lambda vector, by=values: by * vector, begin, 5, 1e-3, 400)
+        expected = by_magnitude(spectrum)[:5]
+        # An error is of the order of the residual's square, over the gap to the next eigenvalue.
+        np.testing.assert_allclose(found.eigenvalues, expected, atol=1e-3 * abs(expected[0]))
+        steps += found.steps
+    assert steps / 300 < 20
+
+
+def test_an_eigenvalue_that_comes_late_is_waited_for() -> None:
+    """The first vector has next to nothing of the second largest, which shows after the others."""
+    spectrum = np.r_[100.0, -60, 55, 50, 45, 40, np.linspace(-1, 1, 200)]
+    weights = np.r_[1, 2.2e-9, np.ones(204)]
+
+    class Late(lanczos.Start):
+        def signs(self, chance: np.random.Generator) -> torch.Tensor:
+            return super().signs(chance) * torch.from_numpy(weights)
+
+    values = torch.from_numpy(spectrum)
+    begin = Late(len(spectrum), (0,), values)
+    found = largest_eigenvalues(lambda vector: values * vector, begin, 5, 1e-2, 400)
+    np.testing.assert_allclose(found.eigenvalues, [100, -60, 55, 50, 45], rtol=1e-3)
 
 
 @every_tiny
@@ -157,3 +196,43 @@ def test_single_precision_reaches_the_stated_residual() -> None:
         vector = torch.from_numpy(coordinates[:, index]).float() @ krylov._basis[:20]
         true = torch.linalg.vector_norm(operator(vector) - values[index] * vector).item()
         assert abs(true - residuals[index]) < 2e-5 * abs(values[best[0]])
+
+
+def arpack(operator: Hessian, count: int) -> np.ndarray:
+    """Return the largest eigenvalues by ARPACK, from another vector than ours."""
+    size = operator.size
+
+    def multiply(vector: np.ndarray) -> np.ndarray:
+        product: np.ndarray = operator(torch.from_numpy(vector.ravel().copy())).numpy()
+        return product
+
+    products = LinearOperator((size, size), multiply, dtype=np.float64)
+    begin = operator.start(12345)
+    first = begin.noise(begin.chance()).numpy()
+    values = eigsh(products, k=count, which="LM", tol=1e-9, v0=first, return_eigenvectors=False)
+    return by_magnitude(values)
+
+
+@pytest.mark.parametrize(
+    ("name", "batches"),
+    [
+        ("vit_global", 1),
+        *(
+            pytest.param(name, batches, marks=pytest.mark.nightly)
+            for name, batches in (("vit", 14), ("resnet", 13), ("vit_global", 13))
+        ),
+    ],
+)
+def test_arpack_in_double_precision_finds_the_same_five(name: str, batches: int) -> None:
+    given = bundled(name)
+    model, pixels = given["model"].eval(), torch.tensor(np.array(given["images"])).float() / 255
+    images = ((pixels if pixels.shape[1] == 3 else pixels.permute(0, 3, 1, 2)) - 0.5) / 0.25
+    for batch in range(batches):
+        chosen = images[6 * batch :][:6].contiguous()
+        targets = torch.rand(6, 10, generator=torch.Generator().manual_seed(batch)).softmax(1)
+        single = hessian_of_model(model.float(), chosen, targets, DECAY)
+        found = largest_eigenvalues(single, single.start(batch), 5, 1e-3, 200)
+        assert (found.residuals <= 1e-3).all()
+        exactly = hessian_of_model(model.double(), chosen.double(), targets.double(), DECAY)
+        expected = arpack(exactly, 5)
+        np.testing.assert_allclose(found.eigenvalues, expected, atol=1e-3 * abs(expected[0]))

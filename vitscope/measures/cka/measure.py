@@ -19,7 +19,7 @@ For a model with 50 cut points, on 10,000 images in batches of 64, parts take 13
 
 from dataclasses import dataclass
 
-from vitscope.errors import wrong
+from vitscope.errors import VitscopeError, wrong
 from vitscope.files.tables import Table
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, refuse_few_measured_images
 from vitscope.settings.section import setting
@@ -84,6 +84,20 @@ def refuse_cka_batches(case: Case) -> None:
         raise wrong(study.path, "analysis.cka.batch_size", case.settings.batch_size, allowed)
 
 
+def refuse_undecided_cka(case: Case) -> None:
+    """Refuse batches so large that there are too few of them to decide a claim."""
+    from vitscope.claims.chance import LEAST_BATCHES
+
+    images, size = case.study.images(case.model), batch_size(case)["batch_size"]
+    if images // size < LEAST_BATCHES:
+        raise VitscopeError(
+            f"{case.study.path}: analysis.cka.batch_size: {images // size} of {LEAST_BATCHES} "
+            f"batches of {size} images: too few to decide any claim of the figures of "
+            f"'{case.measure.name}': lower it to {images // LEAST_BATCHES}, or raise "
+            f"analysis.images."
+        )
+
+
 CKA = Measure(
     needs="latents",
     table=CKA_TABLE,
@@ -94,6 +108,7 @@ CKA = Measure(
     arguments=batch_size,
     seconds_per_gb=SECONDS_PER_GB,
     refuse=refuse_cka_batches,
+    decides=refuse_undecided_cka,
 )
 
 CKA_BETWEEN_TABLE = Table(

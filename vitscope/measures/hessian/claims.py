@@ -5,8 +5,9 @@ eigenvalue on a published density is the area under the curve near it. The paper
 eigenvalues in Fig. 1c, 4, 6, 7 and 12c.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import nan
 
 import numpy as np
 import pandas as pd
@@ -25,9 +26,7 @@ from vitscope.claims.claim import (
     token_against_mean,
 )
 from vitscope.claims.points import Points
-from vitscope.claims.statistics import Found, Statistic, compare_means, value_of
-from vitscope.files.arrays import Array
-from vitscope.measures.per_image import ratio
+from vitscope.claims.statistics import HALF, Find, Found, Statistic, value_of
 
 _WHY = (
     "The paper's Fig. 1c and Fig. 4, and Fig. 6 and 7, at each snapshot of the figure. Published "
@@ -39,9 +38,17 @@ _WHY_ALIKE = (
     "smaller patches than the other (`patch_size`), or one less training data than the other "
     f"(`training.images`, with its epochs), and nothing else of them differs. {_WHY}"
 )
-PAIRED = (
-    "The interval is Student's over batches, from jackknife values of each; batches with the same "
-    "number are paired, and with fewer than 20 it is open."
+# How statistics over batches get their interval.
+OVER_BATCHES = (
+    "The value is the median over batches. Its interval holds whatever the batches are distributed "
+    "like: its ends are two of their values, as the sign test has them, so that six batches or "
+    "more decide."
+)
+PAIRED = f"Batches with the same number are paired. {OVER_BATCHES}"
+_TRAINING_BATCH = (
+    "A verdict is about batches as large as those of the training, or the largest ones measured "
+    "below that: the statement says of how many images. Where a smaller batch says otherwise, it "
+    "says so too."
 )
 
 
@@ -51,75 +58,116 @@ def _published_eigenvalues(points: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(panels)[["eigenvalue"]].assign(weight=pd.concat(weights))
 
 
-def _terms_of_negative_share(points: pd.DataFrame) -> pd.DataFrame:
-    """Return each eigenvalue's terms in two sums, whose ratio is the share that is negative."""
-    weight = points["weight"]
-    return pd.DataFrame({"upper": weight.where(points["eigenvalue"] < 0, 0.0), "lower": weight})
+# Returns the value of a batch, from the eigenvalues and weights of its rows.
+OfBatch = Callable[[pd.DataFrame], float]
 
 
-def _terms_of_positive_decades(points: pd.DataFrame) -> pd.DataFrame:
-    """Return each eigenvalue's terms in two sums, whose ratio is a mean base-10 logarithm.
+def _negative_share(rows: pd.DataFrame) -> float:
+    weight = rows["weight"]
+    return float(weight[rows["eigenvalue"] < 0].sum() / weight.sum())
 
-    The mean is over positive eigenvalues. The terms of a positive eigenvalue are its weight times
-    its logarithm, and its weight; both terms of the others are 0.
+
+def _positive_decades(rows: pd.DataFrame) -> float:
+    """Return the mean base-10 logarithm of positive eigenvalues; NaN if there are none."""
+    some = rows[rows["eigenvalue"] > 0]
+    weight = some["weight"].sum()
+    return float((some["weight"] * np.log10(some["eigenvalue"])).sum() / weight) if weight else nan
+
+
+def sizes_up_to_training(frames: Sequence[pd.DataFrame]) -> list[int]:
+    """Return the batch sizes that all tables of spectra have, in order, that of the verdict last.
+
+    That is the largest one up to the smallest training batch; if there is none, the smallest size.
     """
-    positive = points["eigenvalue"].where(points["eigenvalue"] > 0)
-    weight = points["weight"].where(positive.notna(), 0.0)
-    return pd.DataFrame({"upper": (weight * np.log10(positive)).fillna(0.0), "lower": weight})
+    sizes = sorted(set.intersection(*({*frame["images"]} for frame in frames)))
+    trained = [frame["training_batch"].iloc[0] for frame in frames]
+    most = min((each for each in trained if pd.notna(each)), default=None)
+    return [size for size in sizes if most is None or size <= most] or sizes[:1]
 
 
-def _ratios_of_sums(means: Array) -> Array:
-    return ratio(*means.T)
+def _at_training_batch(find: Find, above: float, *points: Points) -> Found | None:
+    """Apply `find` to the batches as large as those of training; name smaller ones that differ."""
+    if not all("batch" in each for each in points):
+        return find(*points)
+    found = {
+        size: find(*(each.where(each.frame["images"] == size) for each in points))
+        for size in sizes_up_to_training([each.frame for each in points])
+    }
+    *smaller, size = found
+    judged = found[size]
+    if judged is None:
+        return None
+    trained = {*(each.frame["training_batch"].iloc[0] for each in points)}
+    less = [f"{most}" for most in trained if pd.notna(most) and most != size]
+    verdict = judged.verdict(above)
+    said = [f"in batches of {size} images" + f" ({' and '.join(less)} in training)" * bool(less)]
+    for each, other in ((each, found[each]) for each in smaller):
+        if other and (says := other.verdict(above)) != verdict:
+            said.append(f"of {each}: {says}")
+    return replace(judged, beside=f", {'; '.join(said)}")
 
 
-def _sums_by_batch(terms: pd.DataFrame, points: Points) -> Array:
-    """Sum the terms over each batch or, for a published density, over all rows."""
-    batch = points.frame["batch"] if "batch" in points else np.zeros(len(terms))
-    return terms.groupby(batch).sum().to_numpy()
+def _values_by_batch(points: Points, of_batch: OfBatch) -> pd.Series:
+    """Return the value of each batch; of a published density, the value of all its rows."""
+    frame = points.frame if "batch" in points else points.frame.assign(batch=0)
+    return pd.Series({batch: of_batch(rows) for batch, rows in frame.groupby("batch")})
 
 
-def _compare_eigenvalue_ratios(
-    terms: Callable[[pd.DataFrame], pd.DataFrame], ours: Points, theirs: Points
-) -> Found | None:
-    sums = [_sums_by_batch(terms(points.frame), points) for points in (ours, theirs)]
-    found = compare_means(_ratios_of_sums, *sums)
-    measured = "batch" in ours and "batch" in theirs
-    return found if found is None or measured else replace(found, batches=None)
+def compare_by_batch(ours: pd.Series, theirs: pd.Series, measured: bool = True) -> Found | None:
+    """Find by how much our values exceed theirs, in the median over batches that both have."""
+    differences = (ours - theirs).dropna().to_numpy(np.float64)
+    if not len(differences):
+        return None
+    return value_of(np.median(differences), medians=differences if measured else None)
 
 
-def _share_proved_negative(points: Points) -> Found | None:
-    """Find the share of eigenvalues proved negative; for a density, the share of area below 0."""
+def _compare_spectra(of_batch: OfBatch, sign: int) -> Find:
+    def spectra_compared(*points: Points) -> Found | None:
+        ours, theirs = (sign * _values_by_batch(each, of_batch) for each in points)
+        return compare_by_batch(ours, theirs, all("batch" in each for each in points))
+
+    return lambda ours, theirs: _at_training_batch(spectra_compared, 0.0, ours, theirs)
+
+
+def _batches_proved_negative(points: Points) -> Found | None:
+    """Count the batches with an eigenvalue proved negative; for a density, the share below 0."""
     frame = points.frame
     if "batch" not in points:
-        return value_of(_ratios_of_sums(_sums_by_batch(_terms_of_negative_share(frame), points)))
+        return value_of(np.array(_negative_share(frame)))
     # The error of an eigenvalue is at most its residual times the largest magnitude of the batch.
     largest = frame["eigenvalue"].abs().groupby(frame["batch"]).transform("max")
     proved = frame["eigenvalue"] + frame["residual"] * largest < 0
-    count, total = int(proved.sum()), len(proved)
-    return Found(np.array([count / total]), count, total, exact=True)
+    has = proved.groupby(frame["batch"]).any().to_numpy()
+    count, total = int(has.sum()), len(has)
+    return Found(np.array([count / total]), count, total, medians=has.astype(float))
 
 
 _HAS_NEGATIVE = Statistic(
-    "share of eigenvalues",
-    "An eigenvalue, of the largest ones by magnitude of every batch, is in favour if it is below "
-    "zero by more than its residual: a single one proves the claim. A no says that there is none "
-    "among these, and nothing of smaller ones.",
-    _share_proved_negative,
+    "share of batches",
+    "A batch is in favour if one of its largest eigenvalues by magnitude is below zero by more "
+    "than its residual. The interval is that of Clopper and Pearson, so that six batches or more "
+    f"decide. {_TRAINING_BATCH} A no says that most batches have none among these, and nothing of "
+    "smaller eigenvalues.",
+    lambda points: _at_training_batch(_batches_proved_negative, HALF, points),
+    HALF,
     percent=True,
 )
 _MORE_NEGATIVE = Statistic(
     "difference of the share of eigenvalues",
-    "The value is the share of negative ones among the largest eigenvalues by magnitude of every "
-    f"batch, of the first model minus that of the second. {PAIRED}",
-    lambda ours, theirs: _compare_eigenvalue_ratios(_terms_of_negative_share, ours, theirs),
+    "The value is the share of negative ones among the largest eigenvalues by magnitude of a "
+    f"batch, of the first model minus that of the second. {PAIRED} {_TRAINING_BATCH}",
+    _compare_spectra(_negative_share, 1),
     percent=True,
 )
 _SMALLER_POSITIVE = Statistic(
     "difference of mean magnitude in decades",
     "The value is the mean base-10 logarithm of the positive ones among the largest eigenvalues by "
-    f"magnitude of every batch, of the second model minus that of the first. {PAIRED}",
-    lambda ours, theirs: _compare_eigenvalue_ratios(_terms_of_positive_decades, theirs, ours),
+    "magnitude of a batch, of the second model minus that of the first; a batch without any in "
+    f"one of them is left out. {PAIRED} {_TRAINING_BATCH}",
+    _compare_spectra(_positive_decades, -1),
 )
+
+_OF_SPECTRUM = ("images", "training_batch", "batch", "eigenvalue", "residual")
 
 CLAIMS_HESSIAN = Evidence(
     "hessian",
@@ -189,24 +237,21 @@ CLAIMS_HESSIAN = Evidence(
             _WHY_ALIKE,
         ),
     ),
-    lambda rows, _: rows[["batch", "eigenvalue", "residual"]].assign(weight=1.0),
+    lambda rows, _: rows[[*_OF_SPECTRUM]].assign(weight=1.0),
     _published_eigenvalues,
 )
 
 
-def _log_eigenvalues(points: Points) -> Array:
+def _spread_by_batch(points: Points) -> pd.Series:
     wide = points.frame.set_index(["batch", "index"])["eigenvalue"].abs().unstack()
     # Leave out blocks without curvature: the logarithm of 0 is not finite.
-    with np.errstate(divide="ignore"):
-        decades: Array = np.log10(wide.to_numpy(np.float64))
-    return decades[:, np.isfinite(decades).all(axis=0)]
+    curved = wide.loc[:, (wide > 0).all()]
+    spread: pd.Series = np.log10(curved).std(axis=1, ddof=1)
+    return spread
 
 
 def _compare_spread_over_blocks(ours: Points, theirs: Points) -> Found | None:
-    decades = [_log_eigenvalues(points) for points in (ours, theirs)]
-    if min(each.shape[1] for each in decades) < 2:
-        return None
-    return compare_means(lambda means: np.array(np.std(means, axis=-1, ddof=1)), *decades)
+    return compare_by_batch(_spread_by_batch(ours), _spread_by_batch(theirs))
 
 
 CLAIMS_CURVATURE = Evidence(
@@ -221,8 +266,8 @@ CLAIMS_CURVATURE = Evidence(
                 "difference of the spread over blocks in decades",
                 "A block, stem and head among them, stands for its largest eigenvalue by "
                 "magnitude: the value is the standard deviation over blocks of the base-10 "
-                "logarithm of it, averaged over batches; that of the model with MSAs minus "
-                f"that of the convolutional one. {PAIRED}",
+                "logarithm of it in a batch; that of the model with MSAs minus that of the "
+                f"convolutional one. {PAIRED}",
                 _compare_spread_over_blocks,
             ),
             "Not in the paper: Zhang et al. 2024 find that the Hessians of blocks of "

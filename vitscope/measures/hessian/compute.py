@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,64 +8,123 @@ import torch
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.lanczos import lanczos_quadrature, largest_eigenvalues
-from vitscope.measures.hessian.operator import Curvature, Hessian, Loss
+from vitscope.measures.hessian.measure import HESSIAN_TABLE
+from vitscope.measures.hessian.operator import Batch, Curvature, Hessian, Loss
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.finding.blocks import LAYERS, place_parameters_in_blocks
+from vitscope.package_data import ROOT
 from vitscope.training.steps import trained_parameters
+
+# A bundled spectrum is of the same weights and images if its loss differs by at most this share.
+SAME_LOSS = 1e-5
+
+
+def find_bundled_spectrum(
+    spectra: pd.DataFrame, batch: Batch, loss: float, top: int, tolerance: float
+) -> pd.DataFrame | None:
+    """Return the rows of a bundled spectrum of this batch and loss; None if there are none."""
+    size, number = batch
+    of_batch = spectra[(spectra["images"] == size) & (spectra["batch"] == number)]
+    rows = of_batch[(of_batch["loss"] - loss).abs() <= SAME_LOSS * loss].sort_values("rank")
+    whole = rows["rank"].tolist()[:top] == [*range(1, top + 1)]
+    return rows[:top] if whole and (rows["residual"][:top] <= tolerance).all() else None
 
 
 def measure_hessian(
     given: OnLoss,
-    batches: Sequence[int],
-    batch_size: int,
+    batches: Sequence[Batch],
+    largest: int,
     weight_decay: float,
     *,
     top: int,
     tolerance: float,
     iterations: int,
+    training_batch: int | None = None,
+    bundled: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    def eigenvalues_of_batch(batch: int, hessian: Hessian) -> pd.DataFrame:
-        found = largest_eigenvalues(hessian, hessian.start(batch), top, tolerance, iterations)
+    """Return the spectrum of each batch, bundled ones where `bundled` names their file."""
+    loss = Loss(given, largest, weight_decay)
+
+    def eigenvalues_of_batch(batch: Batch, hessian: Hessian) -> pd.DataFrame:
+        size, number = batch
+        found = largest_eigenvalues(hessian, hessian.start(number), top, tolerance, iterations)
         converged = found.residuals <= tolerance
         if not converged.all():
             given.say(
-                f"batch {batch}: {(~converged).sum()} of {len(converged)} eigenvalues are not "
-                f"within {tolerance:g} after {found.steps} steps, but within "
+                f"batch {number} of {size} images: {(~converged).sum()} of {len(converged)} "
+                f"eigenvalues are not within {tolerance:g} after {found.steps} steps, but within "
                 f"{found.residuals.max():.2g}: raise analysis.hessian.iterations"
             )
         return pd.DataFrame(
             {
-                "batch": batch,
-                "images": batch_size,
+                "images": size,
+                "batch": number,
                 "rank": np.arange(1, len(converged) + 1),
                 "eigenvalue": found.eigenvalues,
                 "residual": found.residuals,
                 "iterations": found.steps,
                 "converged": converged,
+                "loss": loss.value(batch),
+                "bundled": False,
             }
         )
 
-    return Loss(given, batch_size, weight_decay).over_batches(batches, eigenvalues_of_batch)
+    known = _bundled_spectra_of_batches(given, loss, batches, bundled, top, tolerance)
+    others = [batch for batch in batches if batch not in known]
+    measured = [loss.over_batches(others, eigenvalues_of_batch)] if others else []
+    table = pd.concat([*known.values(), *measured], ignore_index=True)
+    order = {batch: place for place, batch in enumerate(batches)}
+    places = [order[each] for each in zip(table["images"], table["batch"], strict=True)]
+    table = table.iloc[np.argsort(places, kind="stable")].reset_index(drop=True)
+    return table.assign(training_batch=pd.array([training_batch] * len(table), "Int32"))
+
+
+def _bundled_spectra_of_batches(
+    given: OnLoss,
+    loss: Loss,
+    batches: Sequence[Batch],
+    bundled: Mapping[str, str] | None,
+    top: int,
+    tolerance: float,
+) -> dict[Batch, pd.DataFrame]:
+    """Return the bundled spectra of the batches that have one; say which sizes lack some."""
+    if not bundled:
+        return {}
+    spectra, found = HESSIAN_TABLE.read(ROOT / bundled["file"]).assign(bundled=True), {}
+    sizes = {*spectra["images"]}
+    for batch in batches:
+        if batch[0] not in sizes:
+            continue
+        rows = find_bundled_spectrum(spectra, batch, loss.value(batch), top, tolerance)
+        if rows is None:
+            given.say(
+                f"batch {batch[1]} of {batch[0]} images: {bundled['file']} has no spectrum of "
+                f"these weights and images, which is measured"
+            )
+        else:
+            found[batch] = rows.drop(columns=["model", "snapshot", "training_batch"])
+    return found
 
 
 def measure_hessian_density(
     given: OnLoss,
-    batches: Sequence[int],
-    batch_size: int,
+    batches: Sequence[Batch],
+    largest: int,
     weight_decay: float,
     *,
     probes: int,
     steps: int,
 ) -> pd.DataFrame:
-    def density_of_batch(batch: int, hessian: Hessian) -> pd.DataFrame:
+    def density_of_batch(batch: Batch, hessian: Hessian) -> pd.DataFrame:
+        size, number = batch
         tables = []
         for probe in range(probes):
-            nodes, weights = lanczos_quadrature(hessian, hessian.start(batch, probe), steps)
-            table = {"batch": batch, "probe": probe, "node": nodes, "weight": weights}
-            tables.append(pd.DataFrame(table))
+            nodes, weights = lanczos_quadrature(hessian, hessian.start(number, probe), steps)
+            table = {"batch": number, "images": size, "probe": probe}
+            tables.append(pd.DataFrame({**table, "node": nodes, "weight": weights}))
         return pd.concat(tables)
 
-    return Loss(given, batch_size, weight_decay).over_batches(batches, density_of_batch)
+    return Loss(given, largest, weight_decay).over_batches(batches, density_of_batch)
 
 
 # The number of images in the pass that finds the layers.
@@ -115,23 +174,24 @@ def estimate_traces(operator: Curvature, batch: int, probes: int) -> Array:
 
 def measure_curvature(
     given: OnLoss,
-    batches: Sequence[int],
-    batch_size: int,
+    batches: Sequence[Batch],
+    largest: int,
     weight_decay: float,
     *,
     probes: int,
     tolerance: float,
     iterations: int,
 ) -> pd.DataFrame:
-    loss, parts = Loss(given, batch_size, weight_decay), hessian_parts(given)
+    loss, parts = Loss(given, largest, weight_decay), hessian_parts(given)
 
-    def curvature_of_batch(batch: int, hessian: Hessian) -> pd.DataFrame:
-        whole = estimate_traces(hessian, batch, probes)
-        linear = estimate_traces(loss.gauss_newton(batch), batch, probes)
+    def curvature_of_batch(batch: Batch, hessian: Hessian) -> pd.DataFrame:
+        size, number = batch
+        whole = estimate_traces(hessian, number, probes)
+        linear = estimate_traces(loss.gauss_newton(batch), number, probes)
         rows = []
         for part in parts:
             block = hessian.within(part.parameters)
-            found = largest_eigenvalues(block, block.start(batch), 1, tolerance, iterations)
+            found = largest_eigenvalues(block, block.start(number), 1, tolerance, iterations)
             (eigenvalue,), (residual,) = found.eigenvalues, found.residuals
             rows.append(
                 {
@@ -144,11 +204,11 @@ def measure_curvature(
                     "converged": residual <= tolerance,
                 }
             )
-        table = pd.DataFrame(rows).assign(batch=batch)
+        table = pd.DataFrame(rows).assign(batch=number, images=size)
         failed = int((~table["converged"]).sum())
         if failed:
             given.say(
-                f"batch {batch}: {failed} of {len(table)} eigenvalues have not converged: raise "
+                f"batch {number}: {failed} of {len(table)} eigenvalues have not converged: raise "
                 f"analysis.curvature.iterations"
             )
         return table

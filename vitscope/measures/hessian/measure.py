@@ -1,6 +1,6 @@
 """Hessian: its largest eigenvalues, batch by batch.
 
-The table `hessian`: one row per model, snapshot, batch and rank.
+The table `hessian`: one row per model, snapshot, batch size, batch and rank.
 
 **What is differentiated.** The loss of one batch of augmented images (`analysis.augmented`), with
 respect to all trainable parameters: the mean cross-entropy with the mixed and smoothed targets,
@@ -12,9 +12,28 @@ raises every eigenvalue by at most this number. The paper's landscape adds a sum
 training does not minimize this sum, and it has no Hessian where a tensor is zero.
 `analysis.hessian.l2: false` leaves the weight decay term out.
 
+**Of how many images.** An eigenvalue is that of the mean loss of its batch, and the sign of the
+smaller ones depends on how many images that is: of the ViT of `mini` at the end of its training,
+about a quarter of the five largest are negative in batches of six images, and next to none in the
+batches of 100 that it was trained with. So `sizes` says which batches are measured, and claims are
+about the ones as large as in training, or the largest ones below that.
+
+**Which images.** Batch *i* of any size has the first images of the *i*-th training batch that the
+recipe draws with `augmented.seed`: batches of several sizes are nested, and each has its own order,
+mixing and augmentation. Images of one training batch share one draw of mixup or cutmix, so that
+several batches cut out of one would be no sample of batches. Where images are not mixed, as with
+`loss: {augment: none}`, batches follow each other.
+
+**Bundled spectra.** Where `bundled` names a table that was made before, a batch that is in it is
+not measured again if the loss on the batch is the same there, to one part in 100,000; other
+weights, images or settings have another loss, and are measured. Such rows are marked `bundled`, and
+figures say so. To make such a table again, take the key out of the study and copy
+`results/{study}/tables/hessian.parquet`.
+
 **How.** Lanczos, with every new vector made orthogonal to all vectors before it. It starts from
 random signs that depend only on the batch, and ends when the residuals of the `top` eigenvalues of
-largest magnitude are within `tolerance`. At most 64 vectors are in memory; then Lanczos restarts
+largest magnitude are within `tolerance`, no other approximation may overtake them, and two more
+steps have changed neither. At most 64 vectors are in memory; then Lanczos restarts
 from the 32 best approximations. On the models of `mini` it takes 14 to 29 products with the Hessian
 per batch. ARPACK (`scipy.sparse.linalg.eigsh`), which checks its residuals once per restart, takes
 21 to 33 products and returns no residuals. A product is one backward pass through the graph of the
@@ -22,7 +41,7 @@ gradient, which is built once per batch. A product takes 2.2 times as long as a 
 backward pass together. It would take 3.2 to 3.8 times as long as they do if the graph were built
 for every product, and 3.9 to 4.7 times with the forward derivative of the gradient. Several vectors
 at once, by `vmap`, are no faster than one after another. The graph of a batch stays in memory:
-lower `analysis.hessian.batch_size` if the graph is too large.
+leave the largest of `analysis.hessian.sizes` out if its graph is too large.
 
 **How good.** `residual` comes from the recurrence of Lanczos: the value in the table differs from
 an eigenvalue of the Hessian by at most the residual times the largest magnitude. Usually the
@@ -76,12 +95,15 @@ the Hessian divided by the number of parameters; with the square of `node`, it e
 Frobenius norm divided by that number.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from vitscope.errors import VitscopeError
+from vitscope.claims.intervals import FEWEST_OF_MEDIAN
+from vitscope.errors import VitscopeError, wrong
 from vitscope.files.tables import Columns, Table
+from vitscope.files.whole import sha256_of
 from vitscope.measures.measure import (
     Case,
     FigureKind,
@@ -89,27 +111,32 @@ from vitscope.measures.measure import (
     Measure,
     Multiples,
     Work,
-    named,
     only,
+    refuse_too_few_to_decide,
     together,
 )
+from vitscope.package_data import ROOT
+from vitscope.settings.draws import images_apart
 from vitscope.settings.section import setting
 
 OF_BATCH: Columns = {
     "model": ("string", "model, as the study names it"),
     "snapshot": ("string", "moment of training; end for the trained model"),
-    "batch": ("int32", "batch of augmented images, from 0"),
+    "images": ("int32", "images of the batch"),
+    "batch": ("int32", "number of the batch, from 0; each has its own draw of augmentation"),
 }
 HESSIAN_TABLE = Table(
     "hessian",
     {
         **OF_BATCH,
-        "images": ("int32", "images of the batch"),
+        "training_batch": ("int32", "images of a batch in training; null if the study names none"),
         "rank": ("int32", "order by magnitude, 1 for the largest"),
         "eigenvalue": ("float64", "eigenvalue of the Hessian of the loss on the batch"),
         "residual": ("float64", "|Hv - av| for the unit vector v, over the largest magnitude"),
         "iterations": ("int32", "steps of Lanczos on this batch"),
         "converged": ("bool", "whether the residual is within the tolerance"),
+        "loss": ("float64", "the loss on the batch, with the weight decay term if it is added"),
+        "bundled": ("bool", "whether `analysis.hessian.bundled` has the spectrum, measured before"),
     },
 )
 
@@ -119,14 +146,37 @@ LEAST_VECTORS = 64
 PASSES_OF_A_PRODUCT = 6
 
 
+# Keys of earlier versions, and what to write in their place.
+REPLACED = {
+    "batch_size": (
+        "write `sizes: [6, 16, 100]`, the images of a batch for each size to measure, of which "
+        "claims take that of the training; `density_size` is that of the full density"
+    )
+}
+
+
 @dataclass(frozen=True)
 class HessianSettings:
     """The largest eigenvalues of the Hessian of the training loss."""
 
-    batches: int = setting(
-        16, "How many batches of augmented images, with a spectrum for each.", minimum=1
+    REPLACED = REPLACED
+
+    sizes: list[int] = setting(
+        [64],
+        "Images of a batch: one size or several. Batches are nested: batch 3 of a small size has "
+        "the first images of batch 3 of a large one.",
+        items={"minimum": 1},
+        minItems=1,
+        uniqueItems=True,
     )
-    batch_size: int = setting(64, "Images per batch.", minimum=1)
+    batches: int | list[int] = setting(
+        8,
+        "How many batches of augmented images, with a spectrum for each: one number, or one for "
+        "each of `sizes`. Six are the fewest that can decide a claim.",
+        minimum=1,
+        items={"minimum": 1},
+        minItems=1,
+    )
     top: int = setting(
         5, "How many eigenvalues of each batch, the largest by magnitude.", minimum=1
     )
@@ -145,48 +195,141 @@ class HessianSettings:
         minimum=10,
     )
     l2: bool = setting(True, "Add the weight decay term to the loss.")
+    bundled: str | None = setting(
+        None,
+        "A table `hessian` that was made before, relative to the root of this repository. Spectra "
+        "in it that are of the same batches and have the same loss are not measured again.",
+    )
+    density_size: int = setting(64, "Images of a batch of the full spectral density.", minimum=1)
+    density_batches: int = setting(4, "How many batches of this size.", minimum=1)
     density_probes: int = setting(
         2, "Random vectors per batch of the full spectral density.", minimum=1
     )
     density_steps: int = setting(40, "Steps of Lanczos from each of them.", minimum=5)
 
+    @property
+    def every_batch(self) -> list[tuple[int, int]]:
+        """The images and the number of every batch, by size."""
+        return [
+            (size, number)
+            for size, count in zip(self.sizes, self.counts, strict=True)
+            for number in range(count)
+        ]
 
-SHARES = ("batches", "batches_per_job")
+    @property
+    def counts(self) -> list[int]:
+        """How many batches each size has."""
+        if isinstance(self.batches, int):
+            return [self.batches] * len(self.sizes)
+        return self.batches
+
+    @property
+    def largest(self) -> int:
+        return max(self.sizes)
+
+
+SHARES = ("every_batch", "batches_per_job")
+
+
+def batches_of_one_size(count: int, size: int) -> list[tuple[int, int]]:
+    return [(size, number) for number in range(count)]
+
+
+def batches_of_part(case: Case) -> list[tuple[int, int]]:
+    every: list[tuple[int, int]] = case.settings.every_batch
+    return [every[step] for step in case.steps]
+
+
+def weight_decay_of_hessian(case: Case) -> float:
+    return case.study.weight_decay(case.model) if case.settings.l2 else 0.0
 
 
 def choose_hessian_batches(case: Case) -> Given:
-    """Return the batches of augmented images to measure, their size, and the weight decay."""
-    settings = case.settings
+    """Return the batches of augmented images to measure, the largest size, and the weight decay."""
     return {
-        "batches": list(case.steps),
-        "batch_size": settings.batch_size,
-        "weight_decay": case.study.weight_decay(case.model) if settings.l2 else 0.0,
+        "batches": batches_of_part(case),
+        "largest": case.settings.largest,
+        "weight_decay": weight_decay_of_hessian(case),
     }
 
 
-def work_of_products(case: Case, products: float, vectors: int, *, most: bool) -> Work:
-    """Count the passes for `products` products on each batch; `vectors` vectors stay in memory."""
-    settings = case.settings
-    count = len(case.steps) * settings.batch_size * products * PASSES_OF_A_PRODUCT
-    return Work(count, settings.batch_size, "product", vectors, most)
+def what_of_hessian_is_known(case: Case) -> Given:
+    """Return the batch size of the training, and the file of bundled spectra with its digest."""
+    file = case.settings.bundled
+    return {
+        "training_batch": case.study.training_batch(case.model),
+        "bundled": file and {"file": file, "sha256": sha256_of(ROOT / file)},
+    }
 
 
-def fit_batches(images: int, usual: Any = HessianSettings()) -> Given:
+def work_of_products(
+    batches: Sequence[tuple[int, int]], products: float, vectors: int, *, most: bool
+) -> Work:
+    """Count the passes for `products` products on each batch; `vectors` vectors stay in memory.
+
+    Memory holds the graph of the largest batch.
+    """
+    sizes = [size for size, _ in batches]
+    return Work(sum(sizes) * products * PASSES_OF_A_PRODUCT, max(sizes), "product", vectors, most)
+
+
+def fit_hessian_batches(images: int) -> Given:
+    """Return the usual batches, reduced to what `images` images fill."""
+    usual = HessianSettings()
+    size = min(usual.largest, images)
+    count = min(usual.counts[0], images // size)
+    density = {"density_size": size, "density_batches": min(usual.density_batches, count)}
+    return {"sizes": [size], "batches": count, **density}
+
+
+def fit_batches(images: int, usual: Any) -> Given:
     """Return the usual number of batches and their size, reduced to what `images` images fill."""
     size = min(usual.batch_size, images)
     return {"batch_size": size, "batches": min(usual.batches, images // size)}
 
 
-def refuse_hessian_batches(case: Case) -> None:
-    """Refuse settings that need more batches than the augmented images fill."""
-    settings, images = case.settings, case.study.analysis.augmented.images
-    section, _ = case.measure.settings_of or (case.measure.name, HessianSettings)
-    if settings.batches * settings.batch_size > images:
+def refuse_too_few_images(case: Case, key: str, batches: int, largest: int) -> None:
+    """Refuse settings that need more batches than the augmented images have draws for."""
+    images = case.study.analysis.augmented.images
+    apart = images_apart(largest, case.study.drawn_together(case.model))
+    if (batches - 1) * apart + largest > images:
         raise VitscopeError(
-            f"{case.study.path}: analysis.{section}.batches: found {settings.batches} of "
-            f"{settings.batch_size} images each, allowed: at most "
-            f"{images // settings.batch_size}: analysis.augmented.images is {images}."
+            f"{case.study.path}: analysis.{key}: found {batches} of {largest} images each, "
+            f"allowed: at most {max(0, images - largest) // apart + (images >= largest)}: each "
+            f"begins a draw of {apart} images of models.{case.model}, and "
+            f"analysis.augmented.images is {images}."
         )
+
+
+def refuse_hessian_batches(case: Case) -> None:
+    """Refuse numbers of batches that fit no sizes, and more batches than there are draws."""
+    settings: HessianSettings = case.settings
+    if not isinstance(settings.batches, int) and len(settings.batches) != len(settings.sizes):
+        raise VitscopeError(
+            f"{case.study.path}: analysis.hessian.batches: found {len(settings.batches)} numbers, "
+            f"allowed: one for all sizes, or one for each of the {len(settings.sizes)} in "
+            f"analysis.hessian.sizes."
+        )
+    if settings.bundled and not (ROOT / settings.bundled).is_file():
+        raise wrong(
+            case.study.path,
+            "analysis.hessian.bundled",
+            settings.bundled,
+            "a file of this repository, relative to its root.",
+        )
+    refuse_too_few_images(case, "hessian.batches", max(settings.counts), settings.largest)
+
+
+def refuse_density_batches(case: Case) -> None:
+    settings: HessianSettings = case.settings
+    many, size = settings.density_batches, settings.density_size
+    refuse_too_few_images(case, "hessian.density_batches", many, size)
+
+
+def refuse_batches_of_one_size(case: Case) -> None:
+    """Refuse more batches of a measure than the augmented images have draws for."""
+    settings, name = case.settings, case.measure.name
+    refuse_too_few_images(case, f"{name}.batches", settings.batches, settings.batch_size)
 
 
 HESSIAN = Measure(
@@ -196,16 +339,25 @@ HESSIAN = Measure(
     figures={
         "hessian": FigureKind(
             published=frozenset({"panel", "eigenvalue", "density"}), overview=True, snapshots=True
-        )
+        ),
+        "hessian_by_batch": FigureKind(snapshots=True),
     },
     settings=HessianSettings,
-    arguments=together(choose_hessian_batches, only("top", "tolerance", "iterations")),
+    arguments=together(
+        choose_hessian_batches, only("top", "tolerance", "iterations"), what_of_hessian_is_known
+    ),
     takes=lambda case: work_of_products(
-        case, case.settings.iterations, max(LEAST_VECTORS, 3 * case.settings.top), most=True
+        batches_of_part(case),
+        case.settings.iterations,
+        max(LEAST_VECTORS, 3 * case.settings.top),
+        most=True,
     ),
     shares=SHARES,
     refuse=refuse_hessian_batches,
-    fit=fit_batches,
+    fit=fit_hessian_batches,
+    decides=lambda case: refuse_too_few_to_decide(
+        case, "hessian.batches", min(case.settings.counts), FEWEST_OF_MEDIAN
+    ),
 )
 
 CURVATURE_TABLE = Table(
@@ -250,12 +402,20 @@ class CurvatureSettings:
         "Add the weight decay term to the loss; it is most of the trace, the same for all parts.",
     )
 
+    @property
+    def every_batch(self) -> list[tuple[int, int]]:
+        return batches_of_one_size(self.batches, self.batch_size)
+
+    @property
+    def largest(self) -> int:
+        return self.batch_size
+
 
 def count_passes_of_curvature(case: Case) -> Work:
     """Count two products for each random vector, and the products for each part's eigenvalue."""
     parts = case.cut_points + PARTS_BESIDE_BLOCKS
     products = 2 * case.settings.probes + parts * PRODUCTS_OF_PART
-    work = work_of_products(case, products, LEAST_VECTORS, most=True)
+    work = work_of_products(batches_of_part(case), products, LEAST_VECTORS, most=True)
     # Memory holds the graph of the Gauss-Newton part as well as the graph of the Hessian.
     return replace(work, batch=2 * work.batch)
 
@@ -273,8 +433,11 @@ CURVATURE = Measure(
     arguments=together(choose_hessian_batches, only("probes", "tolerance", "iterations")),
     takes=count_passes_of_curvature,
     shares=SHARES,
-    refuse=refuse_hessian_batches,
+    refuse=refuse_batches_of_one_size,
     fit=partial(fit_batches, usual=CurvatureSettings()),
+    decides=lambda case: refuse_too_few_to_decide(
+        case, "curvature.batches", case.settings.batches, FEWEST_OF_MEDIAN
+    ),
 )
 
 HESSIAN_DENSITY_TABLE = Table(
@@ -287,25 +450,36 @@ HESSIAN_DENSITY_TABLE = Table(
     },
 )
 
+
+def density_batches_of_part(case: Case) -> list[tuple[int, int]]:
+    return [(case.settings.density_size, step) for step in case.steps]
+
+
+def choose_density_batches(case: Case) -> Given:
+    """Return the batches of the density, their size, the weight decay, and steps of Lanczos."""
+    settings: HessianSettings = case.settings
+    return {
+        "batches": density_batches_of_part(case),
+        "largest": settings.density_size,
+        "weight_decay": weight_decay_of_hessian(case),
+        "probes": settings.density_probes,
+        "steps": settings.density_steps,
+    }
+
+
 HESSIAN_DENSITY = Measure(
     needs="loss",
     table=HESSIAN_DENSITY_TABLE,
     question="How networks train",
     figures={"hessian_density": FigureKind(snapshots=True)},
     settings_of=("hessian", HessianSettings),
-    arguments=together(
-        choose_hessian_batches,
-        named(
-            probes=lambda case: case.settings.density_probes,
-            steps=lambda case: case.settings.density_steps,
-        ),
-    ),
+    arguments=choose_density_batches,
     takes=lambda case: work_of_products(
-        case,
+        density_batches_of_part(case),
         case.settings.density_probes * case.settings.density_steps,
         case.settings.density_steps,
         most=False,
     ),
-    shares=SHARES,
-    refuse=refuse_hessian_batches,
+    shares=("density_batches", "batches_per_job"),
+    refuse=refuse_density_batches,
 )

@@ -209,6 +209,18 @@ def hessian_of_model(
     return Hessian(loss, parameters, _decay_by_tensor(model, weight_decay))
 
 
+def loss_of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float) -> float:
+    """Return the loss whose Hessian `hessian_of_model` returns."""
+    model.eval()
+    with torch.no_grad(), plain_attention(model):
+        loss = functional.cross_entropy(model(images), targets)
+        each = zip(
+            trained_parameters(model).values(), _decay_by_tensor(model, weight_decay), strict=True
+        )
+        squares = [decay / 2 * weights.double().square().sum() for weights, decay in each]
+    return float(loss.double() + sum(squares))
+
+
 def gauss_newton_of_model(
     model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float
 ) -> GaussNewton:
@@ -251,37 +263,45 @@ def require_deterministic_hessian(build: Callable[[], Hessian]) -> None:
 CHECKED = 8
 
 
+# The images of a batch, and its number.
+Batch = tuple[int, int]
+
+
 @dataclass(frozen=True)
 class Loss:
-    """Gives the Hessian of a model's loss, with weight decay, on batches of images."""
+    """Gives the Hessian of a model's loss, with weight decay, on batches of images.
+
+    `largest` is the number of images of the largest batch, in which those of the others are nested.
+    """
 
     given: OnLoss
-    batch_size: int
+    largest: int
     weight_decay: float
 
-    def hessian(self, batch: int, images: int | None = None) -> Hessian:
-        """Return the Hessian on a batch, or on its first `images` images."""
-        return hessian_of_model(*self._model_and_batch(batch, images))
+    def value(self, batch: Batch) -> float:
+        return loss_of_model(*self._model_and_batch(batch))
 
-    def gauss_newton(self, batch: int) -> GaussNewton:
+    def hessian(self, batch: Batch) -> Hessian:
+        return hessian_of_model(*self._model_and_batch(batch))
+
+    def gauss_newton(self, batch: Batch) -> GaussNewton:
         return gauss_newton_of_model(*self._model_and_batch(batch))
 
-    def _model_and_batch(
-        self, batch: int, images: int | None = None
-    ) -> tuple[nn.Module, Tensor, Tensor, float]:
-        first, device = batch * self.batch_size, self.given.device
-        pixels, targets = self.given.images.rows(first, first + (images or self.batch_size))
+    def _model_and_batch(self, batch: Batch) -> tuple[nn.Module, Tensor, Tensor, float]:
+        (size, number), device = batch, self.given.device
+        pixels, targets = self.given.images.batch(number, size, self.largest)
         network = self.given.network.to(device)
         return network, pixels.to(device), targets.to(device), self.weight_decay
 
     def over_batches(
-        self, batches: Sequence[int], measure: Callable[[int, Hessian], pd.DataFrame]
+        self, batches: Sequence[Batch], measure: Callable[[Batch, Hessian], pd.DataFrame]
     ) -> pd.DataFrame:
         """Check the Hessian, call `measure` for each batch, and return its tables as one."""
-        checked = min(CHECKED, self.batch_size)
+        size, number = batches[0]
+        checked = min(CHECKED, size), number
         progress, tables = Progress(len(batches), "batches", self.given.say), []
         with own_device_stream(self.given.device):
-            require_deterministic_hessian(lambda: self.hessian(batches[0], checked))
+            require_deterministic_hessian(lambda: self.hessian(checked))
             for batch in batches:
                 tables.append(measure(batch, self.hessian(batch)))
                 progress.advance()

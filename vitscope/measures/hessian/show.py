@@ -1,5 +1,5 @@
 from collections.abc import Mapping, Sequence
-from math import ceil, floor, log10
+from math import ceil, floor, log10, nan
 from textwrap import fill
 from typing import Any
 
@@ -13,9 +13,11 @@ from matplotlib.ticker import (
     LogFormatterMathtext,
     MaxNLocator,
     NullFormatter,
+    PercentFormatter,
     SymmetricalLogLocator,
 )
 
+from vitscope.claims.intervals import median_interval
 from vitscope.claims.points import AllPublished, Published
 from vitscope.drawing.axes import draw_points_with_intervals
 from vitscope.drawing.figure import Member, Members, rows_of
@@ -45,6 +47,7 @@ from vitscope.drawing.looks import (
 )
 from vitscope.drawing.panels import Panel, make_row_panels, page_width, stack_panels
 from vitscope.files.arrays import Array
+from vitscope.measures.hessian.claims import sizes_up_to_training
 from vitscope.measures.per_image import spread
 
 Range = tuple[float, float]
@@ -154,28 +157,59 @@ def _doubt_of_eigenvalues(rows: pd.DataFrame) -> str:
     return f" ({failed} of {len(rows)} not converged)" if failed else ""
 
 
+def _spectra_as_in_training(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Return a model's spectra of the batches that verdicts are about, and of the smallest ones.
+
+    The latter are None if they are the same.
+    """
+    sizes = sizes_up_to_training([rows])
+    smallest, size = sizes[0], sizes[-1]
+    few = rows[rows["images"] == smallest] if smallest < size else None
+    return rows[rows["images"] == size], few
+
+
+def _what_is_bundled(rows: pd.DataFrame) -> str:
+    """Return a note on the batch sizes whose spectra were measured before; empty if none were."""
+    sizes = [f"{size}" for size in sorted(rows.loc[rows["bundled"], "images"].unique())]
+    return f"batches of {' and '.join(sizes)} images: bundled spectra" if sizes else ""
+
+
+def _draw_density_of_sign(
+    axes: Axes, panel: str, reach: Range, rows: pd.DataFrame, style: Mapping[str, Any]
+) -> None:
+    at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
+    axes.plot(at, density_per_decade(rows["eigenvalue"].to_numpy(), at), zorder=3, **style)
+
+
 def _draw_two_densities(
     pair: Sequence[Axes],
     member: Member,
     rows: pd.DataFrame,
     theirs: Published | None,
     ranges: Mapping[str, Range | None],
+    legend: Legend,
 ) -> None:
-    values, color = rows["eigenvalue"].to_numpy(), look_of(member).color
-    title = f"{member.label}: {percent((values < 0).mean())} negative{_doubt_of_eigenvalues(rows)}"
+    (shown, few), color = _spectra_as_in_training(rows), look_of(member).color
+    values = shown["eigenvalue"].to_numpy()
+    of_size = f"batches of {shown['images'].iloc[0]} images"
+    share = f"{percent((values < 0).mean())} negative in {of_size}"
+    title = f"{member.label}: {share}{_doubt_of_eigenvalues(rows)}"
     pair[0].set_title(title, loc="left", fontsize="medium", pad=2)
     for axes, (panel, reach) in zip(pair, ranges.items(), strict=True):
         _prepare_density_axes(axes, panel, reach)
         if reach is None:
             continue
         at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
-        density = density_per_decade(values, at)
-        axes.plot(at, density, color=color, zorder=3)
-        axes.fill_between(at, density, color=color, alpha=RANGE_ALPHA, lw=0)
+        _draw_density_of_sign(axes, panel, reach, shown, {"color": color})
+        axes.fill_between(at, density_per_decade(values, at), color=color, alpha=RANGE_ALPHA, lw=0)
+        if few is not None:
+            _draw_density_of_sign(axes, panel, reach, few, {"color": color, **DASHED})
+            legend.add_line(of_size, {"color": GRAY})
+            legend.add_line(f"batches of {few['images'].iloc[0]}", {"color": GRAY, **DASHED})
         same = values[np.sign(values) == _SIGNS[panel]]
         foot = {**FOOT_MARK, "color": color, "transform": axes.get_xaxis_transform()}
         axes.plot(same, np.full(len(same), _FOOT), **foot, zorder=4)
-        if not len(same):
+        if not len(same) and few is None:
             _write_none(axes)
         if theirs:
             axes.plot(*_published_density(theirs, panel), color=color, **DOTTED, zorder=2.5)
@@ -187,19 +221,21 @@ def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished)
     shown = table[table["model"].isin([member.model for member in members])]
     ranges = {panel: _eigenvalue_axis_range(shown, published, panel) for panel in _SIGNS}
     height = (_PART_HEIGHT + _MODEL_HEIGHT * len(members)) * text_scale()
-    below = _LEGEND_HEIGHT * bool(published)
+    legend, several = Legend(), shown["images"].nunique() > 1
+    below = _LEGEND_HEIGHT * bool(published or several)
     figure = Figure(figsize=(page_width(), height * len(snapshots) + below))
     parts = figure.subfigures(len(snapshots), 1, squeeze=False)[:, 0]
     drawn = []
     for part, snapshot in zip(parts, snapshots, strict=True):
-        part.suptitle(moment(snapshot))
+        bundled = _what_is_bundled(shown)
+        part.suptitle(f"{moment(snapshot)} ({bundled})" if bundled else moment(snapshot))
         part.supylabel("Density per decade")
         grid = part.subplots(
             len(members), 2, sharex="col", sharey=True, squeeze=False, width_ratios=_WIDTHS
         )
         for pair, member in zip(grid, members, strict=True):
             rows = rows_of(table, member.model, snapshot=snapshot)
-            _draw_two_densities(pair, member, rows, published.get(member.model), ranges)
+            _draw_two_densities(pair, member, rows, published.get(member.model), ranges, legend)
         drawn += grid.ravel().tolist()
     for axes, panel in zip(drawn[-2:], ranges, strict=True):
         label = f"Hessian max eigenvalue ({panel})"
@@ -208,12 +244,98 @@ def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished)
     for axes in drawn:
         axes.set_ylim(0, 1.05 * highest)
     if published:
-        legend = Legend()
-        legend.add_line("measured", {"color": GRAY})
+        if not several:
+            legend.add_line("measured", {"color": GRAY})
         named = published_legend_label(published.values(), axis="same scale")
         legend.add_line(named, {"color": GRAY, **DOTTED})
+    if published or several:
         legend.draw(parts[-1])
     return figure
+
+
+_NEGATIVE = "Share that is negative"
+# The places of models at one batch size, the last one over the first.
+_SPREAD_OF_MODELS = 1.2
+# The axis of shares begins below zero, so that points at zero are seen whole.
+_BELOW_ZERO = -0.03
+
+
+def spectra_of_batches(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return, for each batch size and batch, the share of negative eigenvalues and the largest."""
+    batches = rows.groupby(["images", "batch"])["eigenvalue"]
+    return pd.DataFrame(
+        {
+            "share": batches.agg(lambda values: (values < 0).mean()),
+            "largest": batches.agg(lambda values: values.abs().max()),
+        }
+    )
+
+
+def _draw_over_batch_sizes(panel: Panel, of_batches: pd.Series, at: float, mean: bool) -> None:
+    """Draw a point for each size, with its interval or, of few batches, with every batch."""
+    places, points = [], []
+    for size in of_batches.index.unique("images").tolist():
+        values = of_batches[size].to_numpy()
+        low, high = _interval_of_batches(values, mean)
+        if len(values) < _FEWEST:
+            low = high = np.nan
+            panel.axes.plot([size * at] * len(values), values, color=panel.look.color, **_BATCH)
+            panel.legend.add_line("one batch", {**_BATCH, "color": GRAY})
+        else:
+            panel.legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
+        middle = values.mean() if mean else np.median(values)
+        panel.axes.plot([size * at] * 2, [low, high], color=panel.look.color, lw=INTERVAL_WIDTH)
+        places.append(size * at)
+        points.append(middle)
+    panel.draw_curve(pd.Series(places), pd.Series(points))
+
+
+def _interval_of_batches(values: Array, mean: bool) -> tuple[float, float]:
+    if not mean:
+        return median_interval(values) or (nan, nan)
+    low, high, _ = spread(values[:, None], _RESAMPLES, _SEED)
+    return float(low[0]), float(high[0])
+
+
+def plot_hessian_by_batch(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw a column per snapshot: the share of negative eigenvalues above, the largest below."""
+    snapshots = [*table["snapshot"].unique()]
+    upper, lower = stack_panels(len(snapshots), 2)
+    upper.legend.add_models(members)
+    offsets = _SPREAD_OF_MODELS ** np.linspace(-0.5, 0.5, max(2, len(members)))
+    if len(members) == 1:
+        offsets = np.ones(1)
+    shown = table[table["model"].isin([member.model for member in members])]
+    sizes = sorted(shown["images"].unique())
+    for above, below, snapshot in zip(upper.axes, lower.axes, snapshots, strict=True):
+        above.set_title(upper.in_lines(moment(snapshot)))
+        below.set_yscale("log")
+        for member, look, at in zip(members, looks_of(members), offsets, strict=True):
+            rows = rows_of(shown, member.model, snapshot=snapshot)
+            spectra = spectra_of_batches(rows)
+            for axes, column in ((above, "share"), (below, "largest")):
+                panel = Panel(axes, look, upper.legend, rows)
+                _draw_over_batch_sizes(panel, spectra[column], at, column == "share")
+        trained = shown["training_batch"].dropna().unique()
+        for axes in (above, below):
+            _set_batch_axis(axes, sizes, trained, upper.legend)
+        above.yaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
+        above.set_ylim(bottom=_BELOW_ZERO)
+        above.axhline(0, **ZERO, zorder=0.4)
+    upper.add_note(_what_is_bundled(shown))
+    upper.label("", _NEGATIVE, "shared")
+    return lower.finish("Images of a batch", _LARGEST, "shared")
+
+
+def _set_batch_axis(axes: Axes, sizes: Sequence[int], trained: Array, legend: Legend) -> None:
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator([*map(float, sizes)]))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.minorticks_off()
+    for size in trained:
+        axes.axvline(size, **ZERO, zorder=0.5)
+        legend.add_line("batch of the training", ZERO)
 
 
 # The width of a bar on the logarithmic part of the axis, in decades.

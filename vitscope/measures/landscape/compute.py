@@ -106,15 +106,19 @@ def pick_landscape_precision(wanted: str, device: torch.device) -> str:
 
 
 def batches_at_landscape_points(
-    images: Augmented, batch_size: int, device: torch.device, layout: torch.memory_format
+    images: Augmented,
+    count: int,
+    batch_size: int,
+    device: torch.device,
+    layout: torch.memory_format,
 ) -> Callable[[], Iterable[tuple[Tensor, Tensor]]]:
-    """Return a function that gives the batches of all images, to call once at each point."""
+    """Return a function that gives the batches of `count` images, to call once at each point."""
 
     def copy_batches() -> Iterator[tuple[Tensor, Tensor]]:
-        for pixels, targets in images.batches(batch_size):
+        for pixels, targets in images.batches(batch_size, count):
             yield pixels.to(device, memory_format=layout), targets
 
-    size = sum(part.numel() for part in images.rows(0, 1)) * len(images) * torch.float32.itemsize
+    size = sum(part.numel() for part in images.rows(0, 1)) * count * torch.float32.itemsize
     # Without a GPU there is nothing to keep: images are already mapped into memory.
     kept = [*copy_batches()] if is_recorded(device) and size <= KEPT_BYTES else None
     return copy_batches if kept is None else lambda: kept
@@ -149,6 +153,7 @@ def losses_at(
 ) -> pd.DataFrame:
     """Return the rows of a landscape table at points of one plane, without the column `model`."""
     images, device, say = given.images, given.device, given.say
+    count = settings.images or len(images)
     precision = pick_landscape_precision(settings.precision, device)
     layout = LAYOUTS[precision]
     model = given.network.eval().to(device, memory_format=layout)  # type: ignore[call-overload]
@@ -169,7 +174,7 @@ def losses_at(
         return (model(batch).float(),)
 
     with moving_weights(model, settings.seed, pair) as move, own_device_stream(device):
-        batches = batches_at_landscape_points(images, settings.batch_size, device, layout)
+        batches = batches_at_landscape_points(images, count, settings.batch_size, device, layout)
         for x, y in points:
             move(x, y)
             with torch.inference_mode(), autocast():
@@ -184,7 +189,7 @@ def losses_at(
             rows.append({"direction": pair, "x": x, "y": y} | l2_terms(model) | row)
             progress.advance()
     table = pd.DataFrame(rows).assign(
-        images=len(images),
+        images=count,
         precision=precision,
         clean=images.metadata["clean"] == str(True),
         weight_decay=weight_decay,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import hypot
 from typing import Literal
 
+from vitscope.errors import wrong
 from vitscope.files.tables import Columns, Table
 from vitscope.measures.columns import SCORES
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, whole_settings
@@ -104,6 +105,11 @@ class Settings:
     radius: float = setting(
         1.0, "How far the grid reaches along each direction, both ways.", exclusiveMinimum=0
     )
+    images: int | None = setting(
+        None,
+        "How many of the augmented images the loss is the mean of; null for all.",
+        minimum=1,
+    )
     directions: int = setting(
         5,
         "Pairs of random directions. The first one has the whole grid, the others the points that "
@@ -148,8 +154,20 @@ def count_passes_of_landscape(case: Case) -> Work:
     of_claims = len(landscape_points_for_claims(settings.points, settings.radius, case.steps))
     points = len(case.steps) * settings.points + of_claims * (settings.directions - 1)
     share = 1 if settings.precision == "float32" else SHARE_OF_BFLOAT16
-    count = points * case.study.analysis.augmented.images * share
+    images = settings.images or case.study.analysis.augmented.images
+    count = points * images * share
     return Work(count, settings.batch_size, vectors=VECTORS)
+
+
+def refuse_more_images_than_drawn(case: Case) -> None:
+    wanted, there = case.settings.images, case.study.analysis.augmented.images
+    if wanted is not None and wanted > there:
+        raise wrong(
+            case.study.path,
+            "analysis.landscape.images",
+            wanted,
+            f"at most {there}, which is analysis.augmented.images.",
+        )
 
 
 LANDSCAPE = Measure(
@@ -165,4 +183,5 @@ LANDSCAPE = Measure(
     arguments=choose_rows_of_split,
     takes=count_passes_of_landscape,
     shares=("points", "rows_per_job"),
+    refuse=refuse_more_images_than_drawn,
 )

@@ -73,21 +73,25 @@ def measure_loss_terms(
     """Return the slice and the spectrum of each batch, on augmented and on clean images."""
     split, network, how = given.drawn_from, given.network.eval().to(given.device), dict(drawing)
     assert split, "clean images are those that were augmented"
-    rows, most = training_rows(split, how.pop("recipe")), (batches[-1] + 1) * batch_size
+    rows = training_rows(split, how.pop("recipe"))
     batched = zip(*draw_clean_batches(split, rows, len(given.images), **how), strict=True)
-    clean = [torch.cat(each)[:most] for each in batched]
-    drawn = {False: given.images.rows(0, most), True: clean}
+    clean = [torch.cat(each) for each in batched]
     at = np.linspace(-radius, radius, points).tolist()
     progress, tables = Progress(2 * len(batches), "batches", given.say), []
     with own_device_stream(given.device):
-        first = [each[:CHECKED].to(given.device) for each in drawn[False]]
+        checked = given.images.batch(0, min(CHECKED, batch_size), batch_size)
+        first = [each.to(given.device) for each in checked]
         require_deterministic_hessian(
             lambda: hessian_of_model(network, first[0], first[1], weight_decay)
         )
         for batch in batches:
             chosen = slice(batch * batch_size, (batch + 1) * batch_size)
+            drawn = {
+                False: given.images.batch(batch, batch_size, batch_size),
+                True: [each[chosen] for each in clean],
+            }
             for is_clean, pair in drawn.items():
-                images, targets = (each[chosen].to(given.device) for each in pair)
+                images, targets = (each.to(given.device) for each in pair)
                 on = network, images, targets, weight_decay
                 found = [
                     *loss_terms_along_direction(*on, seed, at),

@@ -23,9 +23,8 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.measures.hessian.measure import (
     PASSES_OF_A_PRODUCT,
-    SHARES,
     fit_batches,
-    refuse_hessian_batches,
+    refuse_batches_of_one_size,
 )
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
 from vitscope.settings.section import setting
@@ -88,7 +87,7 @@ def count_passes_of_loss_terms(case: Case) -> Work:
 
 def refuse_missing_loss_terms(case: Case) -> None:
     """Refuse a loss without augmentation or without weight decay, which the figure leaves out."""
-    refuse_hessian_batches(case)
+    refuse_batches_of_one_size(case)
     if case.study.clean or not case.study.weight_decay(case.model):
         raise VitscopeError(
             f"{case.study.path}: models.{case.model}: figures of the kind 'loss_terms' leave out "
@@ -105,7 +104,7 @@ LOSS_TERMS = Measure(
     settings=Settings,
     arguments=choose_batches_of_loss_terms,
     takes=count_passes_of_loss_terms,
-    shares=SHARES,
+    shares=("batches", "batches_per_job"),
     refuse=refuse_missing_loss_terms,
     fit=partial(fit_batches, usual=Settings()),
 )
