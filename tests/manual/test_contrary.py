@@ -11,12 +11,26 @@ from vitscope.package_data import ROOT
 
 def row(model: str, holds: str, value: float, **more: object) -> dict[str, object]:
     return {
-        **{"claim": "falls", "statement": "It falls", "source": "Fig. 9", "model": model},
-        **{"versus": None, "snapshot": None, "measure": "fall", "percent": False},
-        **{"holds_above": 0.0, "published_total": None, "trainings": 1},
-        **{"measured_count": None, "measured_total": None, "measured_value": value},
-        **{"measured_low": None, "measured_high": None, "recipe_low": None, "recipe_high": None},
-        **{"holds": holds, **more},
+        "claim": "falls",
+        "statement": "It falls",
+        "source": "Fig. 9",
+        "model": model,
+        "versus": None,
+        "snapshot": None,
+        "measure": "fall",
+        "percent": False,
+        "holds_above": 0.0,
+        "published_total": None,
+        "trainings": 1,
+        "measured_count": None,
+        "measured_total": None,
+        "measured_value": value,
+        "measured_low": None,
+        "measured_high": None,
+        "recipe_low": None,
+        "recipe_high": None,
+        "holds": holds,
+        **more,
     }
 
 

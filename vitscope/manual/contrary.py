@@ -74,18 +74,21 @@ def _by_recipe(rows: "pd.DataFrame") -> Iterator[list[dict[Any, Any]]]:
 
 
 def _list_rows(found: list[list[dict[Any, Any]]], labels: Mapping[str, str]) -> str:
+    import pandas as pd
+
     from vitscope.claims.report import finding_as_text
 
+    counted = pd.notna(found[0][0]["measured_total"])
     if len(found) > MOST:
         values = sorted(row["measured_value"] for rows in found for row in rows)
         return f"{found[0][0]['measure']} {values[0]:+.3f} to {values[-1]:+.3f}"
     said = []
     for rows in found:
         first, values = rows[0], [finding_as_text(row, "measured") for row in rows]
-        if first["measured_total"] > 0 and len(values) > 1:
+        if counted and len(values) > 1:
             values = [value.partition(" of ")[0] for value in values[:-1]] + values[-1:]
         said.append(f"{_name(first, labels)} {', '.join(values)}")
-    what = "" if found[0][0]["measured_total"] > 0 else f"{found[0][0]['measure']}: "
+    what = "" if counted else f"{found[0][0]['measure']}: "
     return what + "; ".join(said)
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
@@ -77,7 +77,7 @@ def _write_number(study: str, table: str, rows: str, value: str, form: str) -> s
 
     Several rows give several numbers, in the order of the table.
     """
-    found = _expected_table(study, table).query(rows).eval(value)
+    found: Any = _expected_table(study, table).query(rows).eval(value)
     if found.empty or found.isna().any():
         raise VitscopeError(
             f"tests/expected has no number {value} of {study} in {table} where {rows}: correct the "
