@@ -18,7 +18,7 @@ from vitscope.claims.claim import in_order
 from vitscope.claims.points import Points
 from vitscope.claims.report import VERDICTS
 from vitscope.jobs.tables import OTHERS, tables
-from vitscope.manual.pages import CLAIMS_OF, GENERATED, regenerate
+from vitscope.manual.pages import GENERATED, STUDIES, regenerate
 from vitscope.manual.pages import PAGES as PAGES_WITH_PARTS
 from vitscope.measures import registry
 from vitscope.measures.measure import Question
@@ -51,7 +51,7 @@ def test_every_setting_family_and_table_has_its_part() -> None:
     keys = study_schema()["properties"].items()
     sections = {key for key, schema in keys if schema.get("type") == "object"}
     assert parts == {
-        *("config", "figures", "claims", "paper", "study", "families", "measures"),
+        *("config", "figures", "claims", "paper", "contrary", "study", "families", "measures"),
         *(f"captions {question}" for question in QUESTIONS),
         *(f"study {key}" for key in sections),
         *(f"table {name}" for name in OTHERS),
@@ -76,8 +76,10 @@ def test_the_page_of_the_paper_counts_each_claim_and_says_what_training_measured
     page = (ROOT / "docs" / "paper.md").read_text()
     row = r"^\| MSAs reduce the feature map variance \|.*\| ([^|]*) \| ([^|]*) \|$"
     (columns,) = re.findall(row, page, re.M)
-    for column, path in zip(columns, CLAIMS_OF.values(), strict=True):
-        once = pd.read_csv(path).drop_duplicates(["model", "versus", "snapshot", "claim"])
+    for column, path in zip(columns, STUDIES.values(), strict=True):
+        once = pd.read_csv(path / "claims.csv").drop_duplicates(
+            ["model", "versus", "snapshot", "claim"]
+        )
         of_claim = once[once["claim"] == "msa_reduces_variance"]
         assert len(of_claim) > 1
         # Trainings of one recipe count once.

@@ -49,6 +49,11 @@ def test_patches_are_paired_by_size() -> None:
     assert found == [("patch_2", "patch_4"), ("patch_2", "patch_8"), ("patch_4", "patch_8")]
 
 
+def test_a_training_with_sam_is_paired_with_the_same_without() -> None:
+    sam = load_study(BUNDLED_STUDIES / "sam.yaml")
+    assert pairs_in("landscape", claim.sam_against_none, sam) == [("vit_sam", "vit")]
+
+
 WITHOUT = {"attention": [0, 0, 0, 0]}
 
 
@@ -116,5 +121,5 @@ def test_models_without_msas_or_settings_are_in_no_pair() -> None:
     )
     unknown = {"a": Traits({"msa"}), "b": Traits({"msa"})}
     choosing = [value for name, value in vars(claim).items() if "_against_" in name]
-    assert len(choosing) == 9
+    assert len(choosing) == 11
     assert not any(choose(unknown) for choose in choosing)

@@ -153,6 +153,23 @@ def attention_against_convolution(models: Models) -> list[Subject]:
     return [(*ours, *theirs) for ours, theirs in pairs]
 
 
+# What decides how training images differ from test images, and how many they are.
+_AUGMENTED = (
+    *("images", "label_smoothing", "mixup", "cutmix", "mixing_probability", "randaugment"),
+    *("color_jitter", "erasing", "erased", "crop", "shift", "border", "flip"),
+)
+
+
+def attention_against_convolution_alike(models: Models) -> list[Subject]:
+    """Pair as `attention_against_convolution` does, if both were trained on images made alike."""
+    made = {
+        model: [traits.settings.get(f"training.{key}") for key in _AUGMENTED]
+        for model, traits in models.items()
+    }
+    pairs = attention_against_convolution(models)
+    return [(ours, theirs) for ours, theirs in pairs if made[ours] == made[theirs]]
+
+
 def hybrid_against_convolution(models: Models) -> list[Subject]:
     """Pair each model that has both MSAs and Convs with each convolutional model."""
     pairs = attention_against_convolution(models)
@@ -220,6 +237,11 @@ SPECIFIC = (
     "learned ones of their positions (`mixing: fixed`), or equal ones (`uniform`). Nothing else "
     "differs."
 )
+# Why claims compare a training with sharpness-aware minimization with one without.
+SAM = (
+    "The paper says that methods that smooth the loss help ViTs, and has no figure of it. Networks "
+    "and trainings differ in `sam` alone."
+)
 # What these claims compare MSAs with.
 OTHER_MIXING = "mixing by weights that no image changes"
 
@@ -253,6 +275,9 @@ less_against_more_data = alike_but_for(
 attention_against_fixed_weights = alike_but_for(
     "arch.mixing",
     when=lambda ours, theirs: ours in (None, "attention") and theirs in ("fixed", "uniform"),
+)
+sam_against_none = alike_but_for(
+    "training.sam", when=lambda ours, theirs: ours is not None and theirs is None
 )
 alternet_against_its_cnn = alike_but_for(
     "arch.attention",

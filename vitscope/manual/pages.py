@@ -11,11 +11,12 @@ from functools import cache
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 from vitscope.jobs.tables import find_table
+from vitscope.manual.contrary import list_contrary
 from vitscope.measures import registry
 from vitscope.measures.measure import Question
 from vitscope.networks.building.family import arch_schema, family_names, module_of
@@ -24,17 +25,24 @@ from vitscope.settings.keys import Config
 from vitscope.settings.section import Schema, schema_of_section, type_in_words
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study, study_schema
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vitscope.claims.claim import Claim
+
 PAGES = (
     ROOT / "config" / "README.md",
-    *(ROOT / "docs" / f"{page}.md" for page in ("claims", "figures", "paper", "tables")),
+    *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "figures").glob("*.md")),
 )
 # The folder of pictures of the default study's figures, relative to `docs/`.
 PICTURES = "../tests/pixels/expected"
-# The tables of counted claims: of the default study, and of the study of CIFAR-100.
+# The studies whose claims are counted, and the folder of the tables expected of each.
 _EXPECTED = ROOT / "tests" / "expected"
-CLAIMS_OF = {"mini": _EXPECTED / "claims.csv", "cifar100": _EXPECTED / "cifar100" / "claims.csv"}
+STUDIES = {"mini": _EXPECTED, "cifar100": _EXPECTED / "cifar100"}
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+# A number in a sentence: `<!-- of STUDY TABLE: ROWS: VALUE FORMAT -->number<!-- -->`.
+NUMBER = re.compile(r"(<!-- of (\w+) (\w+): (.+?): (.+?) (\S+) -->).*?(<!-- -->)", re.DOTALL)
 # How to write a schema's bounds after its type.
 BOUNDS = {
     "minimum": "from {}",
@@ -49,9 +57,33 @@ Setting = tuple[str, str, str, str]
 
 def regenerate(page: str) -> str:
     """Return the text of a page with its generated parts written anew."""
-    return GENERATED.sub(
+    written = GENERATED.sub(
         lambda found: f"{found[1]}{_write_generated_part(found[2])}{found[3]}", page
     )
+    return NUMBER.sub(
+        lambda found: f"{found[1]}{_write_number(*found.groups()[1:6])}{found[7]}", written
+    )
+
+
+@cache
+def _expected_table(study: str, name: str) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.read_csv(STUDIES[study] / f"{name}.csv")
+
+
+def _write_number(study: str, table: str, rows: str, value: str, form: str) -> str:
+    """Return what `value`, a column or a sum of columns, is in `rows`, a query of pandas.
+
+    Several rows give several numbers, in the order of the table.
+    """
+    found: Any = _expected_table(study, table).query(rows).eval(value)
+    if found.empty or found.isna().any():
+        raise VitscopeError(
+            f"tests/expected has no number {value} of {study} in {table} where {rows}: correct the "
+            f"page that names it."
+        )
+    return ", ".join(form.format(each) for each in found)
 
 
 def _write_generated_part(name: str) -> str:
@@ -68,6 +100,8 @@ def _write_generated_part(name: str) -> str:
         return "".join(map(*each_of[kind]))
     if kind == "paper":
         return _list_verdicts_in_manual()
+    if kind == "contrary":
+        return _list_contrary_in_manual()
     if kind == "config":
         return _format_settings(_list_keys_in_manual(schema_of_section(Config)))
     schema = study_schema()
@@ -147,46 +181,71 @@ def _describe_claims_in_manual(measure: str) -> str:
     return "".join(lines)
 
 
-def _list_verdicts_in_manual() -> str:
-    """Return a table of the paper's claims: what is published, and the verdicts of each study."""
+def _counted_in_manual() -> "dict[str, pd.DataFrame]":
+    """Return the distinct claims of each study whose claims are counted."""
+    from vitscope.claims.counting import distinct_claims
+
+    return {study: distinct_claims(_expected_table(study, "claims")) for study in STUDIES}
+
+
+def _claims_of_paper() -> "Iterator[tuple[str, Claim]]":
+    """Yield the claims of the paper, each with the kind of figure that it is counted in."""
+    for measure in registry.names():
+        for kind, evidence in registry.claims_of(measure).items():
+            for claim in evidence.claims:
+                if claim.source.startswith(("Fig.", "Section", "abstract")):
+                    yield kind, claim
+
+
+def _published_in_words(claim: str) -> str:
+    """Say what published points say of a claim; a dash if they say nothing."""
     import pandas as pd
 
-    from vitscope.claims.counting import distinct_claims, once_per_recipe
-    from vitscope.claims.report import count_verdicts, finding_as_text
+    from vitscope.claims.report import finding_as_text
 
-    def published_in_words(rows: pd.DataFrame) -> str:
-        said = [
-            finding_as_text(row, "published")
-            + ("" if pd.isna(row["published_verdict"]) else f", {row['published_verdict']}")
-            for row in rows.dropna(subset="published_value").to_dict("records")
-        ]
-        return "; ".join(dict.fromkeys(said)) or "–"
+    rows = pd.concat([rows[rows["claim"] == claim] for rows in _counted_in_manual().values()])
+    said = [
+        finding_as_text(row, "published")
+        + ("" if pd.isna(row["published_verdict"]) else f", {row['published_verdict']}")
+        for row in rows.dropna(subset="published_value").to_dict("records")
+    ]
+    return "; ".join(dict.fromkeys(said)) or "–"
 
-    def verdicts_in_words(rows: pd.DataFrame) -> str:
+
+def _list_verdicts_in_manual() -> str:
+    """Return a table of the paper's claims: what is published, and the verdicts of each study."""
+    from vitscope.claims.counting import once_per_recipe
+    from vitscope.claims.report import count_verdicts
+
+    def verdicts_in_words(rows: "pd.DataFrame") -> str:
         counts = count_verdicts(once_per_recipe(rows)["holds"])
         return ", ".join(f"{count} {does}" for does, count in counts.items() if count) or "–"
 
-    counted = {study: distinct_claims(pd.read_csv(path)) for study, path in CLAIMS_OF.items()}
-
-    def rows_about(claim: str) -> list[pd.DataFrame]:
-        return [rows[rows["claim"] == claim] for rows in counted.values()]
-
+    counted = _counted_in_manual().values()
     # Kinds that show one measure in several ways make the same claims.
     cells = {
         claim.name: (
             claim.statement,
             claim.source,
             f"[{kind}](claims.md#{kind})",
-            published_in_words(pd.concat(rows_about(claim.name))),
-            *map(verdicts_in_words, rows_about(claim.name)),
+            _published_in_words(claim.name),
+            *(verdicts_in_words(rows[rows["claim"] == claim.name]) for rows in counted),
         )
-        for measure in registry.names()
-        for kind, evidence in registry.claims_of(measure).items()
-        for claim in evidence.claims
-        if claim.source.startswith(("Fig.", "Section", "abstract"))
+        for kind, claim in _claims_of_paper()
     }
-    head = ("claim", "in the paper", "counted in", "published", *(f"`{name}`" for name in counted))
+    head = ("claim", "in the paper", "counted in", "published", *(f"`{name}`" for name in STUDIES))
     return _format_table(head, cells.values())
+
+
+def _list_contrary_in_manual() -> str:
+    """Return a list of the paper's claims that a study contradicts, with the numbers."""
+    models = {name: load_study(BUNDLED_STUDIES / f"{name}.yaml").models for name in STUDIES}
+    labels = {
+        study: {name: model.label or name for name, model in of_study.items()}
+        for study, of_study in models.items()
+    }
+    published = {claim.name: _published_in_words(claim.name) for _, claim in _claims_of_paper()}
+    return "\n".join(list_contrary(_counted_in_manual(), labels, published)) + "\n"
 
 
 def _describe_family_in_manual(family: str) -> str:

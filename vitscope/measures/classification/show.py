@@ -11,6 +11,7 @@ from matplotlib.patches import Patch
 
 from vitscope.claims.claim import (
     OTHER_MIXING,
+    SAM,
     SPECIFIC,
     Claim,
     Evidence,
@@ -21,6 +22,7 @@ from vitscope.claims.claim import (
     convolutional,
     local_against_global,
     make_claims,
+    sam_against_none,
     value_in_row,
 )
 from vitscope.claims.intervals import RESAMPLED
@@ -379,6 +381,16 @@ CLAIMS_FIT = Evidence(
         (
             "specific_weights_err_less",
             f"MSAs have a lower test error than {OTHER_MIXING}",
+            smaller(*_ERROR),
+        ),
+    )
+    + make_claims(
+        "Foret et al. 2021",
+        sam_against_none,
+        SAM,
+        (
+            "sam_errs_less",
+            "Training with SAM leaves a lower test error",
             smaller(*_ERROR),
         ),
     ),

@@ -19,12 +19,14 @@ from mpl_toolkits.mplot3d.proj3d import proj_transform
 
 from vitscope.claims.claim import (
     OTHER_MIXING,
+    SAM,
     SPECIFIC,
     Claim,
     Evidence,
     attention_against_convolution,
     attention_against_fixed_weights,
     every_pair,
+    sam_against_none,
 )
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, difference, one_value
@@ -429,6 +431,14 @@ CLAIMS_LANDSCAPE = Evidence(
             attention_against_fixed_weights,
             _LESS_SPREAD,
             SPECIFIC,
+        ),
+        Claim(
+            "sam_flattens_loss",
+            "Training with SAM leaves a loss that varies less around the trained weights",
+            "Foret et al. 2021",
+            sam_against_none,
+            _LESS_SPREAD,
+            SAM,
         ),
         Claim(
             "flatter_is_more_accurate",
