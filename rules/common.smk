@@ -14,7 +14,12 @@ from vitscope.errors import VitscopeError
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.curves import tables_of_curves
 from vitscope.jobs import describing
-from vitscope.jobs.figures import figures_for_overview_job, kinds_for_network_page_job
+from vitscope.jobs.figures import (
+    figures_counted_in_overview_job,
+    figures_for_overview_job,
+    kinds_for_network_page_job,
+    models_counted_on_network_page,
+)
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
 from vitscope.measures.registry import title_of

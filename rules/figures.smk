@@ -98,7 +98,6 @@ rule draw_network:
     """Draw a page of a network, on demand: its blocks, values by depth, and verdicts."""
     input:
         unpack(tables_of_page),
-        blocks=lambda wildcards: path_of(rules.convert_checkpoint.output.blocks, wildcards),
         style=STYLE,
     output:
         pdf="<figures>/{study}/network_{model}.pdf",

@@ -270,7 +270,8 @@ def tables_of_overview(wildcards):
     """Return the tables of models and of build-ups, by name, that the overview shows and counts."""
     study = study_of(wildcards)
     shown = figures_for_overview_job(study)
-    figures = [study.figures[name] for name in shown if name in study.figures]
+    figures = [study.figures[name] for name in figures_counted_in_overview_job(study)]
+    figures += [study.figures[name] for name in shown if name in study.figures]
     models = {model for each in figures for model in each.models}
     subjects = {}
     for figure in figures:
@@ -295,12 +296,18 @@ def tables_of_overview(wildcards):
 
 
 def tables_of_page(wildcards):
-    study, kinds = study_of(wildcards), registry.kinds()
-    tables = {
-        t for kind in kinds_for_network_page_job(study, wildcards.model) for t in kinds[kind].tables
+    """Return the tables of a network's page and of other trainings that its verdicts count."""
+    study, kinds, model = study_of(wildcards), registry.kinds(), wildcards.model
+    models, every = {}, {model}
+    for kind in kinds_for_network_page_job(study, model):
+        counted = models_counted_on_network_page(study, kind, model)
+        every.update(counted)
+        for table in kinds[kind].tables:
+            models.setdefault(table, set()).update(counted)
+    return {
+        table: collect(OF_SUBJECT, study=study.name, table=table, model=sorted(of))
+        for table, of in sorted((models | {"blocks": every}).items())
     }
-    names = {"study": study.name, "model": wildcards.model}
-    return {table: OF_SUBJECT.format(table=table, **names) for table in sorted(tables - {"blocks"})}
 
 
 def tables_of_figure(wildcards):

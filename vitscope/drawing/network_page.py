@@ -1,15 +1,15 @@
 """A page about one network: panels of values by depth, one below the other, and verdicts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from textwrap import fill, wrap
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from vitscope.claims.counting import say_how_many
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import GRAY, KIND_COLORS, KIND_EDGE, VERDICT_LOOKS
 from vitscope.drawing.network import LABELS, kinds_of
@@ -78,12 +78,7 @@ def _draw_strip_on_network_page(axes: Axes, points: pd.DataFrame, legend: Legend
 def _verdicts_on_network_page(claims: pd.DataFrame) -> list[Said]:
     known = claims[claims["holds"].isin([*VERDICT_LOOKS])]
     return [
-        ([Mark(row["holds"], "")], wrap(f"{row['statement']}{_say_how_many(row)}", _LETTERS))
+        ([Mark(row["holds"], "")], wrap(f"{row['statement']}{say_how_many(row)}", _LETTERS))
         for row in known.to_dict("records")
     ]
 
-
-def _say_how_many(row: Mapping[Any, Any]) -> str:
-    if pd.isna(row["measured_total"]):
-        return ""
-    return f" ({row['measured_count']:.0f} of {row['measured_total']:.0f})"

@@ -8,11 +8,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitscope.claims.counting import once_per_recipe
+from vitscope.claims.across import across_networks, common_statement, say_across
+from vitscope.claims.counting import distinct_claims
 from vitscope.drawing.axes import tick_locator
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
-from vitscope.drawing.looks import VERDICT_LOOKS, Look, looks_of
+from vitscope.drawing.looks import Look, looks_of
 from vitscope.drawing.panels import page_width
 from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_claims_and_verdicts
 
@@ -32,21 +33,35 @@ _LETTERS_OF_MARK = 4  # that are as wide as a mark
 
 
 class Shown(NamedTuple):
-    """A figure of the overview; `table` is None where nothing is measured."""
+    """A figure of the overview; `table` is None where nothing is measured.
+
+    `counted` names all figures of the study that count the same claims, and `data` the images that
+    each model saw.
+    """
 
     name: str
     sketch: Sketch
     members: Sequence[Member]
     published: Mapping[str, pd.DataFrame]
     table: pd.DataFrame | None
+    counted: Sequence[str] = ()
+    data: Mapping[str, str] = {}
 
 
-def plot_overview(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figure:
-    """Draw a column for each figure; `claims` are None where nothing is measured."""
+def plot_overview(
+    figures: Sequence[Shown], claims: pd.DataFrame | None, labels: Mapping[str, str]
+) -> Figure:
+    """Draw a column for each figure; `claims` are None where nothing is measured.
+
+    Below a figure stand its claims, with the verdicts of all networks of the study, which `labels`
+    names.
+    """
     across = max(1, int(page_width() / _COLUMN))
     letters = int(_LETTERS * page_width() / across)
     bands = [figures[at : at + across] for at in range(0, len(figures), across)]
-    said = [[_verdicts_in_overview(each.name, claims, letters) for each in band] for band in bands]
+    said = [
+        [_verdicts_in_overview(each, claims, labels, letters) for each in band] for band in bands
+    ]
     texts = [max(map(height_of_claims, band)) for band in said]
     panels = 1 + (claims is not None)
     rows = [height for text in texts for height in (*[_PANEL] * panels, text)]
@@ -89,19 +104,33 @@ def _draw_figure_of_overview(
         axes.xaxis.label.set_fontsize(_SMALL + 0.5)
     if lower:
         upper.set_xlabel("")
+        if shown.data:
+            lower[0].set_title(_say_data(shown), fontsize=_SMALL)
 
 
-def _verdicts_in_overview(name: str, claims: pd.DataFrame | None, letters: int) -> list[Said]:
+def _say_data(shown: Shown) -> str:
+    """Name the images of a figure's models; name the models, too, if they saw other images."""
+    drawn = [member for member in shown.members if member.model in shown.published]
+    data = dict.fromkeys(shown.data[member.model] for member in drawn)
+    if len(data) == 1:
+        return f"on {next(iter(data))}"
+    return "\n".join(f"{member.label} on {shown.data[member.model]}" for member in drawn)
+
+
+def _verdicts_in_overview(
+    shown: Shown, claims: pd.DataFrame | None, labels: Mapping[str, str], letters: int
+) -> list[Said]:
+    """Return the verdicts of all networks of the study on the claims that a figure counts."""
     if claims is None:
         return []
-    of_figure = claims[claims["figure"] == name]
+    names = claims.loc[claims["figure"] == shown.name, "claim"].unique()
+    every = distinct_claims(claims[claims["figure"].isin([shown.name, *shown.counted])])
     found: list[Said] = []
-    for statement, rows in once_per_recipe(of_figure).groupby("statement", sort=False):
-        counts = rows["holds"].value_counts()
-        marks = [
-            Mark(said, str(counts[said]) if len(rows) > 1 else "")
-            for said in VERDICT_LOOKS
-            if said in counts
-        ]
-        found.append((marks, wrap(str(statement), letters - _LETTERS_OF_MARK * len(marks))))
+    for name in names:
+        rows = every[(every["claim"] == name) & every["holds"].notna()]
+        if rows.empty:
+            continue
+        across = across_networks(rows)
+        text = f"{common_statement(rows)}: {say_across(across, labels)}"
+        found.append(([Mark(across.verdict, "")], wrap(text, letters - _LETTERS_OF_MARK)))
     return found

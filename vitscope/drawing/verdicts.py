@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from vitscope.claims.counting import distinct_claims
+from vitscope.claims.across import name_subject
+from vitscope.claims.counting import distinct_claims, once_per_recipe, say_how_many
 from vitscope.drawing.legends import moment
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
 
@@ -52,7 +53,8 @@ Said = tuple[Sequence[Mark], Sequence[str]]
 
 def plot_verdicts(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     """Draw a row for each claim, grouped by the first figure that it is counted on."""
-    once = distinct_claims(claims)
+    # Trainings of one recipe have one verdict, with the count of each.
+    once = once_per_recipe(distinct_claims(claims))
     figure = Figure(figsize=(_RIGHT + _FIGURE, 1))
     figure.set_layout_engine("none")
     axes = figure.add_axes((0, 0, 1, 1))
@@ -96,7 +98,7 @@ def _draw_claim(
         if not pd.isna(snapshot):
             ours.append(Mark(None, f"{moment(str(snapshot))}:"))
         ours += [
-            Mark(row["holds"], _name_subject(row, labels))
+            Mark(row["holds"], f"{name_subject(row, labels)}{_say_extent(row)}")
             for row in at.to_dict("records")
             if row["holds"] in VERDICT_LOOKS
         ]
@@ -111,8 +113,10 @@ def _published_verdicts(rows: pd.DataFrame) -> Iterable[Any]:
     return rows["published_verdict"].replace(_OF_PUBLISHED)
 
 
-def _name_subject(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
-    return " / ".join(labels[row[each]] for each in ("model", "versus") if not pd.isna(row[each]))
+def _say_extent(row: Mapping[Any, Any]) -> str:
+    """Say in how many cases a claim holds, and mark what chance may have decided."""
+    doubted = "(q " in str(row["verdict"])
+    return say_how_many(row) + (f" (q {row['q']:.2f})" if doubted else "")
 
 
 def write_verdict_marks(

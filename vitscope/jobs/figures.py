@@ -174,6 +174,15 @@ def figures_for_overview_job(study: Study) -> list[str]:
     return sorted(found, key=_natural_order)
 
 
+def figures_counted_in_overview_job(study: Study) -> list[str]:
+    """Return the figures whose claims the overview counts: those that share claims with its own."""
+    measures = registry.of(study)
+    kinds = {name: measures.kinds()[each.kind] for name, each in study.figures.items()}
+    claims = {name: measures.claiming(kind) for name, kind in kinds.items()}
+    shown = {claims[name] for name in figures_for_overview_job(study) if name in claims}
+    return [name for name, counted in claims.items() if counted and counted in shown]
+
+
 def _natural_order(name: str) -> list[tuple[int, str]]:
     """Return a sort key that compares numbers in names by value, so that fig2 precedes fig10."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
@@ -190,12 +199,19 @@ def _job_values_of_sketch(study: Study, name: str) -> Values:
     entry, values = study.figures[name], _values_of_figure_job(study, {"figure": name})
     kept = ("members", "published", "published_columns", "snapshots")
     table, sketch = entry.measure, f"vitscope.measures.sketches:sketch_{entry.kind}"
-    found = {"sketch": sketch, "table": table, "columns": columns_of(study, table)}
+    found = {
+        "sketch": sketch,
+        "table": table,
+        "columns": columns_of(study, table),
+        "counted": [each for each in figures_counted_in_overview_job(study) if each != name],
+        "data": {model: study.models[model].data for model in entry.models},
+    }
     return found | {key: values[key] for key in kept}
 
 
 def draw_overview_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Draw the published points of figures; add measured points and verdicts if there are any."""
+    from vitscope.drawing.figure import literal
     from vitscope.drawing.overview import plot_overview
     from vitscope.drawing.saving import save, style
 
@@ -208,8 +224,9 @@ def draw_overview_job(inputs: Files, outputs: Files, values: Values, resources: 
         if "cut_points" in inputs
         else None
     )
+    labels = {model: literal(label) for model, label in values["labels"].items()}
     with style(inputs["style"], values["style"]):
-        figure = plot_overview(shown, claims)
+        figure = plot_overview(shown, claims, labels)
         for path in outputs.values():
             save(figure, path, "Paper against measured", {"Study": values["study"]})
 
@@ -237,18 +254,19 @@ def _read_sketch_for_overview_job(name: str, values: Values, inputs: Files) -> "
         published, set(values["published_columns"]), inputs["published"]
     )
     points = {model: curve.points for model, curve in curves.items()}
-    return Shown(name, sketch, members, points, table)
+    return Shown(name, sketch, members, points, table, values["counted"], values["data"])
 
 
 def _values_of_overview_job(study: Study, names: Names) -> Values:
     shown = figures_for_overview_job(study)
     figures = {name: _job_values_of_sketch(study, name) for name in shown}
-    counting = job_values_to_count_claims(study, shown)
+    counting = job_values_to_count_claims(study, figures_counted_in_overview_job(study))
     sketches = sorted({each["sketch"] for each in figures.values()})
     return {
         "study": describing.title(study),
         "style": describing.style(study),
         "figures": figures,
+        "labels": describing.labels(study),
         "counting": counting,
         "modules": [*sketches, *counting["modules"]],
     }
@@ -268,6 +286,25 @@ def kinds_for_network_page_job(study: Study, model: str) -> list[str]:
     return [kind for kind in KINDS_OF_PAGE if kinds[kind].measure in measured]
 
 
+def models_counted_on_network_page(study: Study, kind: str, model: str) -> list[str]:
+    """Return the trainings that a network's page counts the claims of a kind on.
+
+    These are all of its recipe that figures of the study count the same claims on, so that page and
+    study have one verdict.
+    """
+    measures = registry.of(study)
+    claims = measures.claiming(measures.kinds()[kind])
+    shown = {
+        each
+        for figure in study.figures.values()
+        if measures.claiming(measures.kinds()[figure.kind]) == claims
+        for each in figure.models
+    }
+    same = next((group for group in study.repeats if model in group), [])
+    others = [each for each in same if each in shown and each != model]
+    return [model, *others] if claims and model in shown else [model]
+
+
 def _values_of_network_page_job(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     kinds = {
@@ -278,8 +315,11 @@ def _values_of_network_page_job(study: Study, names: Names) -> Values:
         "study": describing.title(study),
         "style": describing.style(study, page=True),
         "member": describing.describe_member(study, names["model"]),
+        "repeats": study.repeats,
+        "seeds": {name: study.traits_of(name).get("training.seed") for name in study.models_of()},
         "kinds": {
             name: {
+                "counted": models_counted_on_network_page(study, name, names["model"]),
                 "draws": measures.drawing(kind),
                 "tables": {table: columns_of(study, table) for table in kind.tables},
                 "published": bool(kind.drawn_columns),
@@ -296,7 +336,12 @@ def draw_network_page_job(
     inputs: Files, outputs: Files, values: Values, resources: Resources
 ) -> None:
     """Draw the page of a network: its blocks, what is measured by depth, and verdicts."""
-    from vitscope.claims.counting import count_by_recipe, count_claims, join_rows_of_figures
+    from vitscope.claims.counting import (
+        count_by_recipe,
+        count_claims,
+        join_rows_of_figures,
+        trainings,
+    )
     from vitscope.drawing.figure import draw_from_tables, escaped_member
     from vitscope.drawing.network_page import plot_network_page
     from vitscope.drawing.panels import drawing_in
@@ -307,11 +352,12 @@ def draw_network_page_job(
             panel()
 
     member = escaped_member(values["member"])
-    blocks = BLOCKS.read(inputs["blocks"])
+    all_blocks = read_all(BLOCKS, inputs["blocks"])
+    blocks = all_blocks[all_blocks["model"] == member.model]
     panels, counted = [], []
     for drawn, kind in values["kinds"].items():
         columns = kind["tables"]
-        tables = {name: Table(**each).read(inputs[name]) for name, each in columns.items()}
+        tables = {name: read_all(Table(**each), inputs[name]) for name, each in columns.items()}
         published: dict[str, Published] | None = {} if kind["published"] else None
         panel = partial(
             draw_from_tables, kind["draws"], tables, [member], published, (), kind["values"]
@@ -319,9 +365,11 @@ def draw_network_page_job(
         panels.append(partial(draw_panel_in, panel))
         if kind["claims"]:
             evidence = resolve_name(kind["claims"])
-            whole = tables | {"blocks": blocks}
-            counted.append(count_claims(drawn, evidence, whole, [member.model], {}, {}))
-    claims = count_by_recipe(join_rows_of_figures(CLAIMS, counted), {})
+            whole = tables | {"blocks": all_blocks}
+            counted.append(count_claims(drawn, evidence, whole, kind["counted"], {}, {}))
+    trained = trainings(values["repeats"], values["seeds"])
+    every = count_by_recipe(join_rows_of_figures(CLAIMS, counted), trained)
+    claims = every[every["model"] == member.model]
     with style(inputs["style"], values["style"]):
         figure = plot_network_page(member.label, blocks, panels, claims)
         for path in outputs.values():

@@ -64,11 +64,7 @@ def _by_recipe(rows: "pd.DataFrame") -> Iterator[list[dict[Any, Any]]]:
     """Yield the rows of each network or, where trainings are counted together, of each recipe."""
     groups: dict[Any, list[dict[Any, Any]]] = {}
     for number, row in enumerate(rows.to_dict("records")):
-        recipe = row["trainings"] > 1 and (
-            str(row["snapshot"]),
-            row["recipe_low"],
-            row["recipe_high"],
-        )
+        recipe = row["trainings"] > 1 and (str(row["snapshot"]), row["recipe"])
         groups.setdefault(recipe or number, []).append(row)
     yield from groups.values()
 
