@@ -252,12 +252,13 @@ def test_eigenvalues_and_density_of_the_hessian(drawn: Augmented, other: Side, n
 
     options: dict[str, Any] = {"top": 3, "tolerance": EIGENVALUES / 10, "iterations": 60}
     ours, theirs = (
-        measure_hessian(losses(side), [0], BATCH, 0.05, **options) for side in (ALONE, other)
+        measure_hessian(losses(side), [(BATCH, 0)], BATCH, 0.05, **options)
+        for side in (ALONE, other)
     )
     assert theirs["converged"].all()
     assert_close(theirs["eigenvalue"].to_numpy(), ours["eigenvalue"].to_numpy(), EIGENVALUES)
     ours, theirs = (
-        measure_hessian_density(losses(side), [0], BATCH, 0.05, probes=1, steps=8)
+        measure_hessian_density(losses(side), [(BATCH, 0)], BATCH, 0.05, probes=1, steps=8)
         for side in (ALONE, other)
     )
     # Nodes of small weight are sensitive to rounding; the moments that they stand for are not.

@@ -34,7 +34,10 @@ TABLES: dict[str, Expected | None] = {
     "frequency_noise": Expected(["model", "frequency"], 0.01, 0.4),
     # Eigenvalues have a residual of 1e-3; how many steps they took is the processor's affair.
     "hessian": Expected(
-        ["model", "snapshot", "batch", "rank"], 0.01, 0.01, ("residual", "iterations")
+        ["model", "snapshot", "images", "batch", "rank"],
+        0.01,
+        0.01,
+        ("residual", "iterations"),
     ),
     # The nodes inside a spectrum depend on the last digits of each product: its figure is compared.
     "hessian_density": None,

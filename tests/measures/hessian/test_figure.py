@@ -169,7 +169,7 @@ SIZES = pd.concat([FEW, TABLE.assign(bundled=True), LARGE])
 def test_a_spectrum_is_that_of_the_training_batch_with_the_smallest_beside_it() -> None:
     figure = drawn(table=SIZES, snapshots=["warmup"])
     ((title, rows),) = of_moments(figure).items()
-    assert title == "end of warm-up (batches of 100 images: bundled spectra)"
+    assert title == "end of warm-up\nbatches of 100 images: bundled spectra"
     for model, pair in zip(SERIES, rows, strict=True):
         for axes in pair:
             curve, few, mark = axes.lines

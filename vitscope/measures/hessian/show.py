@@ -66,6 +66,8 @@ _MODEL_HEIGHT = 0.68  # inches
 _LEGEND_HEIGHT = 0.2  # inches
 # The number of letters per inch of the page in a line of a label, with two panels side by side.
 _LETTERS = 7
+# The same of a note above all panels.
+_LETTERS_OF_NOTE = 10
 # Magnitudes in this range are written out, others as powers of ten.
 _PLAIN = (0.01, 10_000)
 
@@ -171,7 +173,8 @@ def _spectra_as_in_training(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFr
 def _what_is_bundled(rows: pd.DataFrame) -> str:
     """Return a note on the batch sizes whose spectra were measured before; empty if none were."""
     sizes = [f"{size}" for size in sorted(rows.loc[rows["bundled"], "images"].unique())]
-    return f"batches of {' and '.join(sizes)} images: bundled spectra" if sizes else ""
+    note = f"batches of {' and '.join(sizes)} images: bundled spectra" if sizes else ""
+    return fill(note, int(_LETTERS_OF_NOTE * page_width() / text_scale()))
 
 
 def _draw_density_of_sign(
@@ -227,8 +230,7 @@ def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished)
     parts = figure.subfigures(len(snapshots), 1, squeeze=False)[:, 0]
     drawn = []
     for part, snapshot in zip(parts, snapshots, strict=True):
-        bundled = _what_is_bundled(shown)
-        part.suptitle(f"{moment(snapshot)} ({bundled})" if bundled else moment(snapshot))
+        part.suptitle("\n".join(filter(None, (moment(snapshot), _what_is_bundled(shown)))))
         part.supylabel("Density per decade")
         grid = part.subplots(
             len(members), 2, sharex="col", sharey=True, squeeze=False, width_ratios=_WIDTHS
