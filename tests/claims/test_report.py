@@ -11,7 +11,12 @@ from tests.helpers.claims import (
     with_resamples,
 )
 from vitscope.claims import report
-from vitscope.claims.counting import count_by_recipe, join_rows_of_figures, trainings
+from vitscope.claims.counting import (
+    count_by_recipe,
+    join_rows_of_figures,
+    say_verdict,
+    trainings,
+)
 from vitscope.claims.report import introduction_to_claims
 from vitscope.claims.tables import AGREEMENT, CLAIMS, COUNTED
 from vitscope.files.pages import page_as_markdown
@@ -41,13 +46,13 @@ def test_the_text_says_what_was_counted():
     told = sections(claims, scored, {"m": "My model"})
     text = page_as_markdown("Claims of mini", introduction_to_claims(claims), told)
     assert "more than half" in text
-    assert "2 tested rows" in text
+    assert "of 2 tested rows on one network" in text
     lines = text.splitlines()
     statement = "Convs that do not subsample increase the feature map variance"
-    certain = "1 of 1 (1 certain, 0 open) | yes, in this network"
+    certain = "1 of 1 (1 certain, 0 open) | yes (1 of 1), in this network"
     assert f"| My model | {statement} | 2 of 2 | {certain} |" in lines
     reduce = "MSAs reduce the feature map variance"
-    unsure = "0 of 1 (0 certain, 1 open) | open"
+    unsure = "0 of 1 (0 certain, 1 open) | open (0 of 1)"
     assert f"| My model | {reduce} | – | {unsure} |" in lines
     # By model and in all.
     assert "| model | open | hold in this network |" in lines
@@ -67,7 +72,8 @@ def comparison(**values) -> pd.DataFrame:
     row |= {"statement": "MSAs go by shape", "measured_value": 0.25, "percent": False}
     row |= {"measure": "difference of shape bias", "holds_above": 0.0, "trainings": 1}
     row |= {"recipe_verdict": "one training", "holds": "yes, without an interval"}
-    return pd.DataFrame([row | values], columns=list(CLAIMS.columns))
+    claims = pd.DataFrame([row | values], columns=list(CLAIMS.columns))
+    return claims.assign(verdict=[say_verdict(each) for each in claims.to_dict("records")])
 
 
 IN_NETWORK = "yes, in this network"
@@ -94,7 +100,21 @@ OPEN = {"recipe_verdict": "open", "holds": "open"}
         ),
         (
             {"measured_count": 1, "measured_total": 4, "certain": 3, "percent": True},
-            "1 of 4 (3 certain, 1 open) | yes, without an interval",
+            "1 of 4 (3 certain, 1 open) | yes (1 of 4), without an interval",
+        ),
+        (
+            {"measured_count": 4, "measured_total": 4, "certain": 4, "percent": True}
+            | {"holds": "yes, in this network", "holds_above": 0.5},
+            "4 of 4 (4 certain, 0 open) | yes, all 4, in this network",
+        ),
+        (
+            {"measured_count": 3, "measured_total": 4, "certain": 4, "percent": True}
+            | {"holds": "yes, in this network", "holds_above": 0.5},
+            "3 of 4 (4 certain, 0 open) | yes, most (3 of 4), in this network",
+        ),
+        (
+            {"holds": "open", "batches": 5, "fewest_batches": 6},
+            "+0.250 | open: too few batches to decide (5 of 6)",
         ),
         # More than 5 of 100 verdicts that are as sure are false.
         ({"holds": IN_NETWORK, "q": 0.051}, f"+0.250 | {IN_NETWORK} (q 0.05)"),
@@ -106,7 +126,7 @@ OPEN = {"recipe_verdict": "open", "holds": "open"}
         (
             {"measured_count": 2, "measured_total": 2, "certain": 2, "percent": True, "q": 0.2}
             | {"trainings": 3, "values": [2.0, 1.0, 2.0], "recipe_verdict": "yes", "holds": "yes"},
-            "2 of 2 (2 certain, 0 open); of 3 trainings: 2, 1, 2 | yes",
+            "2 of 2 (2 certain, 0 open); of 3 trainings: 2, 1, 2 | yes (2, 1, 2 of 2) (q 0.20)",
         ),
     ],
 )
@@ -129,7 +149,7 @@ def test_verdicts_that_chance_may_have_decided_are_counted():
     again = claims.assign(figure="other")
     untested = comparison(claim="exact")
     counted = pd.concat([claims, again, untested])
-    assert "Chance may have decided 3 of 60 tested rows." in introduction_to_claims(counted)
+    assert "Chance may have decided 3 of 60 tested rows on one network." in introduction_to_claims(counted)
 
 
 def test_a_claim_that_several_figures_show_counts_once():
@@ -159,7 +179,7 @@ def test_a_study_without_claims_says_so(tmp_path):
 
 def test_trainings_of_a_recipe_stand_beside_each_other():
     kinds = ["stem", "msa", "mlp", "msa", "mlp"]
-    curves = {"a": [5, 4, 6, 5, 7], "b": [5, 4, 6, 5.5, 8], "c": [1, 0.5, 3, 1.8, 5]}
+    curves = {"a": [5, 4, 6, 5, 7], "b": [5, 4, 6, 5.5, 8], "c": [5, 4.2, 6, 5.2, 7]}
     tables = [variances(name, kinds, [8] * 5, curve) for name, curve in curves.items()]
     of = trainings([["a", "b", "c"]], {"a": 0, "b": 1, "c": 2})
     claims = count_variances(pd.concat(tables))
@@ -167,5 +187,4 @@ def test_trainings_of_a_recipe_stand_beside_each_other():
     found = report.findings_as_table(again, {name: f"ViT {name}" for name in "abc"})
     of_msas = found[found["claim"] == "MSAs reduce the feature map variance"]
     assert set(of_msas["measured"]) == {"2 of 2; of 3 trainings: 2, 2, 2"}
-    # By 1, 0.75 and 0.85 on average.
-    assert set(of_msas["holds"]) == {"yes"}
+    assert set(of_msas["holds"]) == {"yes, all 2"}

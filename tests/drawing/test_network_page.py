@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import vitscope
+from vitscope.claims.counting import say_how_many
 from vitscope.drawing.looks import VERDICT_LOOKS
 from vitscope.jobs.figures import KINDS_OF_PAGE, kinds_for_network_page_job
 from vitscope.measures.registry import kinds
@@ -57,8 +58,7 @@ def test_verdicts_are_those_of_the_claims(scope, page):
     counted = scope.counted("feature_variance", "spatial_share")
     texts = [text.get_text().replace("\n", " ") for axes in page.axes for text in axes.texts]
     for row in counted.to_dict("records"):
-        said = f"{row['statement']} ({row['measured_count']:.0f} of {row['measured_total']:.0f})"
-        assert said in texts
+        assert f"{row['statement']}{say_how_many(row)}" in texts
     marks = {f"{look.mark} " for look in VERDICT_LOOKS.values()}
     known = scope.counted(*KINDS_OF_PAGE)
     assert sum(text in marks for text in texts) >= known["holds"].notna().sum()

@@ -6,6 +6,7 @@ import pytest
 from tests.helpers.claims import count_variances, published_variances, variances
 from tests.helpers.drawing import styled
 from tests.helpers.shown import is_whole
+from vitscope.claims.counting import say_how_many
 from vitscope.drawing.looks import VERDICT_LOOKS
 from vitscope.drawing.verdicts import plot_verdicts
 
@@ -42,6 +43,7 @@ def test_each_claim_is_a_row_with_its_verdicts_in_colours(claims):
             continue
         look = VERDICT_LOOKS[row["holds"]]
         name = "Other / Mine" if isinstance(row["versus"], str) else "Mine"
+        name += say_how_many(row)
         same = [each for each in measured if each.get_text() == f"{look.mark} {name}"]
         assert {each.get_color() for each in same} == {look.color}
 

@@ -264,7 +264,8 @@ def say_verdict(row: Mapping[Hashable, Any]) -> str | None:
     """Return a row's verdict in words: how many of what is counted, and q if that is too high."""
     if pd.isna(row["holds"]):
         return None
-    if row["holds"] == "open" and row["batches"] < row["fewest_batches"]:
+    known = row["holds"] == "open" and pd.notna(row["batches"])
+    if known and row["batches"] < row["fewest_batches"]:
         few = f"{row['batches']:.0f} of {row['fewest_batches']:.0f}"
         return f"open: too few batches to decide ({few})"
     verdict, _, about = str(row["holds"]).partition(", ")

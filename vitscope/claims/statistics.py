@@ -172,15 +172,19 @@ def log_ratio(over: Array, under: Array) -> Array:
 
 
 def changes(points: Points, value: str, kind: str | None, log: bool = False) -> Array:
-    """Return a value's change over each block of `kind` or, for None, each subsampling block.
+    """Return a value's change over each block of `kind` or, for None, each subsampling block."""
+    found: Array = _change_over_each_block(points, value, log)[:, _which_blocks_count(points, kind)]
+    return found
 
-    For `log` it is the logarithm of a ratio: blocks where a value is large do not outweigh others.
+
+def _change_over_each_block(points: Points, value: str, log: bool) -> Array:
+    """Return a value's change over each block; for `log`, the logarithm of a ratio.
+
+    By ratios, blocks where the value is large do not outweigh others.
     """
     values = points[value]
     before, after = values[:, :-1], values[:, 1:]
-    found = log_ratio(after, before) if log else after - before
-    chosen: Array = found[:, _which_blocks_count(points, kind)]
-    return chosen
+    return log_ratio(after, before) if log else after - before
 
 
 def _which_blocks_count(points: Points, kind: str | None) -> Array:
@@ -223,9 +227,10 @@ def falls_more(kind: str, value: str, what: str, log: bool = False) -> Statistic
     def falls_by_block(ours: Points, theirs: Points) -> Array | None:
         if len(ours) != len(theirs):
             return None
-        one, other = (changes(points, value, kind, log) for points in (ours, theirs))
-        one, other = paired(one, other)
-        return other - one
+        both = (_change_over_each_block(points, value, log) for points in (ours, theirs))
+        one, other = paired(*both)
+        found: Array = (other - one)[:, _which_blocks_count(ours, kind)]
+        return found
 
     ratio = ", as a ratio," if log else ""
     rule = (

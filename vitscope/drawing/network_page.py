@@ -81,4 +81,3 @@ def _verdicts_on_network_page(claims: pd.DataFrame) -> list[Said]:
         ([Mark(row["holds"], "")], wrap(f"{row['statement']}{say_how_many(row)}", _LETTERS))
         for row in known.to_dict("records")
     ]
-

@@ -78,9 +78,9 @@ def plot_overview(
             text.set_axis_off()
             write_claims_and_verdicts(text, verdicts, _LEFT)
     legend = Legend()
-    for look, labels in named.items():
+    for look, models in named.items():
         # Models in different figures may have the same look, and then share an entry.
-        legend.add_line(" or ".join(labels), look.curve)
+        legend.add_line(" or ".join(models), look.curve)
     legend.draw(figure)
     return figure
 
