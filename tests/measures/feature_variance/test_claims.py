@@ -78,3 +78,17 @@ EXAMPLES |= {"spatial_share": TABLES, "variance_and_share": TABLES}
 def test_shares_by_hand() -> None:
     found = in_favour_by_claim("spatial_share", TABLE_)
     assert found == {"msa_reduces_share": (1, True), "mlp_increases_share": (0.5, False)}
+
+
+NORMALIZED = TABLE_.rename(columns=lambda name: name.replace("variance", "normalized_variance"))
+EXAMPLES |= {"normalized_variance": {"normalized_variance": NORMALIZED, "blocks": NORMALIZED}}
+
+
+def test_the_normalized_variance_is_counted_as_the_variance_is():
+    expected = in_favour_by_claim("feature_variance", TABLE_)
+    found = in_favour_by_claim("normalized_variance", NORMALIZED)
+    assert found == {
+        name.replace("variance", "normalized_variance"): count
+        for name, count in expected.items()
+        if not name.startswith("subsampling")
+    }
