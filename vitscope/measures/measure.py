@@ -57,8 +57,8 @@ class ByDepth(Multiples):
 
     together: bool | None = optional(
         "For `feature_variance`, `normalized_variance`, `spatial_share`, `token_similarity`, "
-        "`mean_token` and measures of your own: whether all models share one panel, as for several trainings of one network; if "
-        "left out, each has its own."
+        "`mean_token` and measures of your own: whether all models share one panel, as for "
+        "several trainings of one network; if left out, each has its own."
     )
 
 

@@ -1,4 +1,4 @@
-"""The variance behind a norm over channels: against torch's LayerNorm, and what it is by algebra."""
+"""The variance behind a norm over channels: against torch's LayerNorm, and by algebra."""
 
 import numpy as np
 import pytest
@@ -68,14 +68,15 @@ def test_positions_alike_opposite_and_constant() -> None:
 @pytest.mark.parametrize("name", ["vit", "mixer"])
 def test_hooks_by_hand_on_bundled_networks(name: str) -> None:
     """Read the norms' inputs by hooks, normalize them by torch, and compare every cut point."""
-    scope = vitscope.bundled(name, images=8)
-    table = scope.normalized_variance
-    model, images = scope.network, scope.images
+    given = vitscope.bundled(name, 8)
+    table = vitscope.look(**given).normalized_variance
+    model, pixels = given["model"].eval(), torch.from_numpy(given["images"]).float() / 255
+    mean, std = (torch.tensor(given[key])[:, None, None] for key in ("mean", "std"))
     read: list[Tensor] = []
     norms = [norm for block in model.blocks for norm in (block.norm1, block.norm2)] + [model.norm]
     hooks = [norm.register_forward_pre_hook(lambda _, args: read.append(args[0])) for norm in norms]
     with torch.no_grad():
-        model(images)
+        model((pixels - mean) / std)
     for hook in hooks:
         hook.remove()
     prefix = getattr(model, "num_prefix_tokens", 0)
