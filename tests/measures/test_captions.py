@@ -69,6 +69,7 @@ def test_a_caption_calls_colours_and_markers_what_they_are(kind: str) -> None:
         ("feature_variance", "trainings of one network with other seeds"),
         ("feature_variance", "*No point*: the map has one position"),
         ("spatial_share", "*No point*: the map has one position"),
+        ("normalized_variance", "*No point*: the map has one position"),
         ("shape_texture", "*Third panel*, which is there only for images that people"),
         ("attention_entropy", "*Dashed*: the largest possible entropy"),
     ],

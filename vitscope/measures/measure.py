@@ -56,9 +56,9 @@ class ByDepth(Multiples):
     """Says how a value by depth is drawn."""
 
     together: bool | None = optional(
-        "For `feature_variance`, `spatial_share`, `token_similarity`, `mean_token` and measures of "
-        "your own: whether all models share one panel, as for several trainings of one network; if "
-        "left out, each has its own."
+        "For `feature_variance`, `normalized_variance`, `spatial_share`, `token_similarity`, "
+        "`mean_token` and measures of your own: whether all models share one panel, as for "
+        "several trainings of one network; if left out, each has its own."
     )
 
 

@@ -78,3 +78,15 @@ EXAMPLES |= {"spatial_share": TABLES, "variance_and_share": TABLES}
 def test_shares_by_hand() -> None:
     found = in_favour_by_claim("spatial_share", TABLE_)
     assert found == {"msa_reduces_share": (1, True), "mlp_increases_share": (0.5, False)}
+
+
+NORMALIZED = TABLE_.rename(columns={"share": "normalized_variance"})
+EXAMPLES |= {"normalized_variance": {"normalized_variance": NORMALIZED, "blocks": NORMALIZED}}
+
+
+def test_normalized_variances_by_hand() -> None:
+    found = in_favour_by_claim("normalized_variance", NORMALIZED)
+    assert found == {
+        "msa_reduces_normalized_variance": (1, True),
+        "mlp_increases_normalized_variance": (0.5, False),
+    }

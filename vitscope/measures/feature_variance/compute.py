@@ -29,6 +29,28 @@ def measure_feature_variance(given: OnLatents) -> pd.DataFrame:
     return measure_per_image(given, spatial_variance, "variance", on_gpu=True)
 
 
+def normalized_variance(maps: Any) -> Any:
+    """Return the variance over space of `maps` (N, C, H, W) behind a norm over channels: (N,).
+
+    The norm is a LayerNorm without weights at each position. A position whose channels are all
+    equal becomes 0.
+    """
+    whole = maps.astype(np.float64) if isinstance(maps, np.ndarray) else maps.double()
+    flat = whole.reshape(*whole.shape[:2], -1)
+    centred = flat - flat.mean(1)[:, None]
+    deviation = (centred**2).mean(1) ** 0.5
+    constant = deviation == 0
+    # Each position has a mean square of 1 over channels, or of 0 if it is constant.
+    square = 1 - (constant + 0.0).mean(1)
+    mean = (centred / (deviation + constant)[:, None]).mean(2)
+    positions = flat.shape[2]
+    return (square - (mean**2).mean(1)) * (positions / (positions - 1))
+
+
+def measure_normalized_variance(given: OnLatents) -> pd.DataFrame:
+    return measure_per_image(given, normalized_variance, "normalized_variance", on_gpu=True)
+
+
 def variance_and_means(maps: Array) -> Array:
     """Return the variance over space and the channel means of each image of `maps` (N, C, H, W).
 

@@ -11,6 +11,21 @@ none: its value is null. A cut point is a place on the residual stream, see
 
 A part has one row per cut point and image of a shard.
 
+The table `normalized_variance`: one row per model and cut point.
+
+The variance of a feature map behind a norm: at each position, the mean over channels is subtracted
+from the channels, and they are divided by their standard deviation over channels, as a LayerNorm
+without weights does; then the unbiased variance over the positions is taken, and its mean over
+channels and images. It is 1 minus the mean cosine between the channels of different positions, each
+less its mean, and so between 0 (all positions are alike) and 2. Neither the scale of a position nor
+a constant added to all of its channels changes it. In networks whose blocks begin with a LayerNorm,
+such as ViT, Swin and MLP-Mixer, it is the variance that the next block reads, but for the weights
+of that norm, which are the same at all positions, and its epsilon. In networks with batch
+normalization, no layer divides so, and it is a variance without the scale alone. A map with one
+position has none: its value is null.
+
+A part has one row per cut point and image of a shard.
+
 The table `spatial_share`: one row per model and cut point.
 
 The variance of a channel over the positions of all images is the sum of two terms: the mean over
@@ -64,6 +79,30 @@ FEATURE_VARIANCE = Measure(
     },
     merge=mean_over_images("variance"),
     seconds_per_gb=0.4,
+)
+
+NORMALIZED_VARIANCE_TABLE = Table(
+    "normalized_variance",
+    mean_columns(
+        "normalized_variance",
+        "variance over space behind a norm over channels, mean over channels and images",
+    ),
+)
+NORMALIZED_VARIANCE_PART = Table(
+    "normalized_variance_per_image",
+    per_image_columns(
+        "normalized_variance", "variance over space behind a norm over channels, mean over channels"
+    ),
+)
+
+NORMALIZED_VARIANCE = Measure(
+    needs="latents",
+    table=NORMALIZED_VARIANCE_TABLE,
+    part=NORMALIZED_VARIANCE_PART,
+    question="What blocks do to feature maps",
+    figures={"normalized_variance": FigureKind(options=ByDepth)},
+    merge=mean_over_images("normalized_variance"),
+    seconds_per_gb=6,
 )
 
 SPATIAL_SHARE_TABLE = Table(

@@ -72,6 +72,19 @@ CLAIMS_FEATURE_VARIANCE = Evidence(
     curve=ScoredCurve("depth", "variance", log=True),
 )
 
+CLAIMS_NORMALIZED_VARIANCE = Evidence(
+    "normalized_variance",
+    make_claims(
+        "after Fig. 9",
+        every_model,
+        "Not in the paper, whose Fig. 9 has the variance of the residual stream. A block that only "
+        "shrinks the stream lowers that variance; the next block normalizes what it reads, and the "
+        "normalized variance tells whether positions are more alike there.",
+        *rows_of_blocks("normalized_variance", "normalized_variance", "normalized variance"),
+    ),
+    in_order,
+)
+
 _WHY = (
     "Not in the paper, whose Fig. 9 has the variance itself, which follows the scale of the "
     "residual stream; the share is that of all variance of the feature maps that is within "
@@ -117,6 +130,9 @@ _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 _VARIANCE, _SHARE = "Feature map variance", "Share within images"
 _OF_BOTH = Theirs("variance", "variance"), Steps("variance")
 plot_feature_variance = Chart(Rows(_VARIANCE, *_OF_BOTH, scale=begin_at_zero))
+plot_normalized_variance = Chart(
+    Rows("Normalized variance", Steps("normalized_variance"), scale=begin_at_zero)
+)
 _OF_SHARES = Rows(_SHARE, Steps("share"), scales="shared")
 plot_spatial_share = Chart(_OF_SHARES)
 plot_variance_and_share = Chart(
