@@ -17,10 +17,10 @@ from vitscope.networks.finding.blocks import Blocks, list_blocks
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "networks.md"
 HEADER = (
-    "| module | model | stem | conv | msa | mlp | parallel | ssm | pool | stages | how found | "
-    "not covered | attention read |"
+    "| module | model | stem | conv | msa | mlp | mixing | parallel | ssm | pool | stages | "
+    "how found | not covered | attention read |"
 )
-KINDS = ("stem", "conv", "msa", "mlp", "parallel", "ssm", "pool")
+KINDS = ("stem", "conv", "msa", "mlp", "mixing", "parallel", "ssm", "pool")
 
 
 def models() -> dict[str, str]:

@@ -176,6 +176,10 @@ WHAT = (*MLPS, *ON_MAPS, *ON_TOKENS, *(f"attend {how}" for how in ATTENTIONS))
 SCALES = ("", "layer", "rezero", "gate", "squeeze", "drop path", "project", "dropout")
 
 
+# What a sum of several branches without attention may be said to be: the first of these in it.
+KINDS = ("ssm", "conv", "mixing", "mlp", "pool")
+
+
 def kind_of(what: str) -> str:
     if what.startswith("attend"):
         return "msa"
@@ -183,6 +187,8 @@ def kind_of(what: str) -> str:
         return "conv"
     if what in SCANS:
         return "ssm"
+    if what in ("mixer", "fft"):
+        return "mixing"
     return "pool" if what == "pool" else "mlp"
 
 
@@ -198,7 +204,8 @@ def kinds_of(unit: Unit) -> frozenset[str]:
     ]
     if "msa" in found:
         return frozenset({"msa"} if {*found} == {"msa"} else {"parallel"})
-    return frozenset({next(kind for kind in ("ssm", "conv", "mlp", "pool") if kind in found)})
+    order = ("ssm", "conv", "mixing", "mlp", "pool")
+    return frozenset({next(kind for kind in order if kind in found)})
 
 
 def kinds_within(units: Sequence[Unit]) -> frozenset[str]:
@@ -210,7 +217,7 @@ def kinds_within(units: Sequence[Unit]) -> frozenset[str]:
         either = whats & {*SCANS} and whats & {"sigmoid", "linear", "exp", "log_softmax"}
         return frozenset({"msa", "ssm"} if either else {"msa"})
     # What projects a pooled map by a matrix is no longer a pool.
-    return frozenset({next((kind for kind in ("ssm", "conv") if kind in found), "mlp")})
+    return frozenset({next((kind for kind in ("ssm", "conv", "mixing") if kind in found), "mlp")})
 
 
 class Branch(nn.Module):

@@ -23,7 +23,7 @@ KINDS_OF = {
     "vit": ["stem", "msa", "mlp"],
     "resnet": ["stem", "conv", "conv"],
     "alternet": ["stem", "conv", "msa"],
-    "mixer": ["stem", "mlp", "mlp"],
+    "mixer": ["stem", "mixing", "mlp"],
 }
 
 

@@ -160,6 +160,7 @@ KIND_COLORS = {
     "conv": "white",
     **BAND_COLORS,
     "mlp": "#c9a227",
+    "mixing": "#d98c5f",
     "parallel": "#9467bd",
     "ssm": "#8c564b",
     "pool": "#2f7d5b",

@@ -27,6 +27,7 @@ LABELS = {
     "conv": "conv",
     **BAND_LABELS,
     "mlp": "MLP",
+    "mixing": "mixing of positions",
     "parallel": "MSA and others",
     "ssm": "recurrence",
     "pool": "pool",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-Kind = Literal["stem", "conv", "msa", "mlp", "parallel", "ssm", "pool", "head"]
+Kind = Literal["stem", "conv", "msa", "mlp", "mixing", "parallel", "ssm", "pool", "head"]
 At = Literal["input", "output"]
 Side = Literal["after", "before"]
 How = Literal["stem", "join", "block", "subsampling", "layer", "named"]
@@ -187,7 +187,7 @@ CUT_POINT: Columns = {
     "model": ("string", "model, as the study names it"),
     "index": ("int32", "position of the cut point, 0 for the stem"),
     "name": ("string", "name of the cut point in the model"),
-    "kind": ("string", "stem, conv, msa, mlp, parallel, ssm, pool or head"),
+    "kind": ("string", "stem, conv, msa, mlp, mixing, parallel, ssm, pool or head"),
     "stage": ("int32", "stage of the model, 0 for the stem"),
     "depth": ("float64", "normalized depth: index over the largest index"),
     "channels": ("int32", "channels of the feature map"),

@@ -153,6 +153,25 @@ def _shifts_positions(operation: Operation) -> bool:
     return any(sides) and all(before == -after for before, after in pairs)
 
 
+def _dimension_of_product(operation: Operation) -> int:
+    """Return the dimension of its first value that a product of matrices sums over.
+
+    It is the last dimension, or the one before that if a constant matrix is on the left.
+    """
+    factor = operation.args[1 if operation.name in ("addmm", "baddbmm") else 0]
+    return -2 if isinstance(factor, Constant) else -1
+
+
+def _summed_dimensions(operation: Operation) -> list[int]:
+    """Return the dimensions of its value that an operation sums over, weighed by constants."""
+    if operation.name in ops.PRODUCTS:
+        return [_dimension_of_product(operation)]
+    if operation.name in ops.CONVOLUTIONS:
+        # Spatial sums of a convolution are not meant: dimension 1 may hold tokens.
+        return [1]
+    return [*operation.args[1]] if ops.is_fourier(operation.name) else []
+
+
 class Tracer:
     """Finds the positions of a pass's values; `images` may give its input other coordinates."""
 
@@ -216,11 +235,7 @@ class Tracer:
             return None
         first = next(filter(_has_places, told), told[0])
         if operation.name in ops.PRODUCTS:
-            factor = operation.args[1 if operation.name in ("addmm", "baddbmm") else 0]
-            # A product sums over a value's last dimension, or over the one before that if the
-            # matrix is on the left.
-            along = -2 if isinstance(factor, Constant) else -1
-            return self._positions_of_means(first, [along])
+            return self._positions_of_means(first, [_dimension_of_product(operation)])
         if operation.name in ops.REDUCTIONS:
             keep = len(operation.shape) == first.row.ndim
             args = operation.args
@@ -329,6 +344,20 @@ class Tracer:
         if isinstance(moved, list | tuple):
             moved = moved[output]
         return _shrink_coordinate(moved)
+
+
+def sums_over_positions(tracer: Tracer, operation: Operation) -> bool:
+    """Tell whether an operation sums over positions by constants, and so mixes tokens.
+
+    This is a product of tokens and a matrix, such as a linear layer on transposed tokens, a
+    convolution that takes tokens for channels, or a Fourier transform.
+    """
+    values = operation.operands()
+    dimensions = _summed_dimensions(operation) if len(values) == 1 else []
+    known = tracer.positions(values[0]) if dimensions else None
+    return known is not None and any(
+        _varies_along(each, d) for each in (known.row, known.column) for d in dimensions
+    )
 
 
 def layout_of_positions(positions: Positions, shape: tuple[int, ...]) -> Layout | None:

@@ -11,7 +11,7 @@ from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import Way, Ways, combines_without_sum, kind_of_branch
 from vitscope.networks.finding.cut_points import Kind, Layout
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
-from vitscope.networks.finding.positions import Tracer, layout_of_positions
+from vitscope.networks.finding.positions import Tracer, layout_of_positions, sums_over_positions
 
 
 class RecordedMaps:
@@ -35,6 +35,10 @@ class RecordedMaps:
         if layout.grid is not None:
             return layout.grid
         return shape[layout.order.index("h")], shape[layout.order.index("w")]
+
+    def mixes(self, index: int) -> bool:
+        """Tell whether an operation sums over positions by weights that no image changes."""
+        return sums_over_positions(self._tracer, self._flow.operations[index])
 
     def channel(self, index: int) -> int | None:
         layout = self.layout(index)
@@ -177,11 +181,15 @@ class RecordedPass:
         return [self.operations[i] for i in self.indices(start, end)]
 
     def kind(self, start: int, end: int) -> Kind:
-        return self._kind_of_operations(self.indices(start, end), end)
+        return self._kind_of_operations(self.indices(start, end), start, end)
 
-    def _kind_of_operations(self, indices: Sequence[int], end: int) -> Kind:
+    def _kind_of_operations(self, indices: Sequence[int], start: int, end: int) -> Kind:
         size = self.maps.size(end) or (1, 1)
-        return kind_of_branch(self.flow, indices, self.maps.channels(end), size)
+        kind = kind_of_branch(self.flow, indices, self.maps.channels(end), size)
+        # What sums over positions and leaves fewer of them, such as patch merging, subsamples.
+        if kind == "mlp" and self.maps.size(start) == size and any(map(self.maps.mixes, indices)):
+            return "mixing"
+        return kind
 
     def kind_of_join(self, start: int, end: int) -> Kind:
         """Return the kind of a join's branches: `parallel` for attention beside other layers."""
@@ -189,7 +197,7 @@ class RecordedPass:
         attending, others = set[int](), set[int]()
         for part in self.ways.branches(way, start) if way else ():
             behind = self.ways.ancestors(part, start)
-            attends = self._kind_of_operations(sorted(behind), end) == "msa"
+            attends = self._kind_of_operations(sorted(behind), start, end) == "msa"
             (attending if attends else others).update(behind)
         names = {self.operations[i].name for i in others - attending}
         works = any(ops.multiplies(name) or ops.is_fourier(name) for name in names)
@@ -197,7 +205,7 @@ class RecordedPass:
             return "parallel"
         # Leave out the operations of the shortcut, such as a projection.
         branches = sorted(attending | others)
-        return self._kind_of_operations(branches, end) if branches else self.kind(start, end)
+        return self._kind_of_operations(branches, start, end) if branches else self.kind(start, end)
 
     def holds_many_vectors(self, index: int) -> bool:
         """Tell whether a value has more than one vector per image, such as tokens."""
