@@ -1,4 +1,5 @@
 import re
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -97,7 +98,7 @@ def report(finished: Workflow) -> Path:
 
 def test_no_text_of_a_study_is_an_element_of_the_page(report: Path) -> None:
     page = report.read_text(encoding="utf-8")
-    assert MARKED_UP in page
+    assert escape(MARKED_UP) in page
     template = Path(html_reporter.__file__).parent / "template" / "index.html.jinja2"
     elements, parser = [], HTMLParser()
     parser.handle_starttag = lambda tag, _: elements.append(tag)
