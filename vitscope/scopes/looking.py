@@ -58,6 +58,8 @@ class Scope(Tables):
         self._network = network
         # For each of the user's functions, how it was called, and its table.
         self._own: dict[str, tuple[Any, pd.DataFrame]] = {}
+        # The calls themselves, which a comparison repeats for other networks; they are not pickled.
+        self.calls: dict[str, Callable[[Any], pd.DataFrame]] = {}
         self._device = device
         self._maker = Maker(study, network, images, device, Path(folder.name))
         kinds = set(BLOCKS.read(self._maker.make("blocks"))["kind"])
@@ -117,6 +119,7 @@ class Scope(Tables):
         bootstrap = asdict(self.study.analysis.bootstrap)
         table = merge_means(Parts(self.name, iter(parts), points), "value", **bootstrap)
         self._own[name] = (_identity_of_call(function, keywords), table)
+        self.calls[name] = lambda scope: scope.measure(function, **keywords)
         return table
 
     def own(self) -> dict[str, Any]:
