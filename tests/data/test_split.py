@@ -99,7 +99,7 @@ def test_more_images_than_there_are_are_refused(tmp_path: Path) -> None:
     for seed in (None, 0):
         assert refusal(rows_to_classify, images, 21, seed) == (
             "analysis: the study classifies 21 images and the split 'test' of data.mine has 20: "
-            "write `images: 20`, or fewer."
+            "lower `images`, or set it to null for all."
         )
 
 

@@ -35,8 +35,8 @@ class Comparison(Tables):
         self._networks = networks
         self.members = [each.member for each in networks]
 
-    def table(self, name: str) -> pd.DataFrame:
-        """Return a table by its name, with the rows of all networks; `model` names the network."""
+    def _whole_table(self, name: str) -> pd.DataFrame:
+        """Return a table with the rows of all networks; `model` names the network."""
         self._measure_others(name)
         calls = [each.scope.own().get(name) for each in self._networks]
         called = zip(self._networks, calls, strict=True)
@@ -126,7 +126,7 @@ class Comparison(Tables):
 
 
 def _rows_of_network(network: _Compared, name: str) -> pd.DataFrame:
-    table = network.scope.table(name)
+    table = network.scope._whole_table(name)
     if "model" not in table:
         return table.assign(model=network.member.model)
     return rows_of(table, network.model).assign(model=network.member.model)

@@ -120,14 +120,14 @@ class Scope(Tables):
         table = merge_means(Parts(self.name, iter(parts), points), "value", **bootstrap)
         self._own[name] = (_identity_of_call(function, keywords), table)
         self.calls[name] = lambda scope: scope.measure(function, **keywords)
-        return table
+        return self.table(name)
 
     def own(self) -> dict[str, Any]:
         """Return the calls of the user's functions that have measured, by the function's name."""
         return {name: call for name, (call, _) in self._own.items()}
 
-    def table(self, name: str) -> pd.DataFrame:
-        """Return a table by its name, as the workflow has it; measure it if it is new."""
+    def _whole_table(self, name: str) -> pd.DataFrame:
+        """Return a table as the workflow has it; measure it if it is new."""
         if name in self._own:
             return self._own[name][1]
         if missing := self._maker.why_not(name):
