@@ -79,13 +79,19 @@ format: $(VENV)/.installed-dev ## format the code, write the generated parts of 
 	$(BIN)/snakefmt Snakefile workflow rules
 	VITSCOPE_NO_PACKAGES=1 $(BIN)/python -m vitscope.manual.pages
 
-regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and pixels with tests
+regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and pixels (one: FIGURE=fig9)
+ifdef FIGURE
+	$(BIN)/snakemake figures/$(FIGURE).pdf
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m last_run --mpl --mpl-results-path=results/pixels \
+		tests/pixels -k "test_figure and $(FIGURE)]"
+else
 	$(BIN)/snakemake
 	$(BIN)/snakemake --report report.html
 	@# Both are told, whichever fails.
 	$(BIN)/python -m tests.compare; tables=$$?; \
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m last_run --mpl --mpl-results-path=results/pixels \
 		tests/pixels tests/scopes/test_tables.py && exit $$tables
+endif
 
 accept: $(VENV)/.installed-dev ## make the tables and figures of the last run the expected ones
 	$(BIN)/python -m tests.compare --accept

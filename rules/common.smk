@@ -11,6 +11,7 @@ from pathlib import Path
 
 from vitscope import package_data
 from vitscope.errors import VitscopeError
+from vitscope.files.pages import as_inert, as_rst
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.curves import tables_of_curves
 from vitscope.jobs import describing
@@ -28,6 +29,7 @@ from vitscope.studies.loading import find_studies
 from vitscope.settings.study import Study
 from vitscope.settings.snapshots import END
 from vitscope.training.history import remove_unfinished
+from vitscope.web import without_secrets
 
 
 def from_here(path):
@@ -141,6 +143,26 @@ def names_of(wildcards):
     return names | {key: names[key].rpartition("/")[2] for key in SHOWN if key in names}
 
 
+class Given(dict):
+    """The values of a job as Snakemake has them: what it writes of them is safe to be read.
+
+    `.snakemake/metadata` notes `repr`, in which no address shows a token. The report prints `str`,
+    which has no text of a study; its captions write texts by `rst`. Jobs get a plain dictionary.
+    """
+
+    def __repr__(self):
+        return repr(without_secrets(dict(self)))
+
+    def __str__(self):
+        return "those in run.yaml"
+
+    def rst(self, text):
+        return as_rst(" ".join(text.split()))
+
+    def __reduce__(self):
+        return dict, (dict(self),)
+
+
 # The file in which jobs are noted if `vitscope plan` asks for them.
 PLAN = os.environ.get("VITSCOPE_PLAN")
 
@@ -154,7 +176,7 @@ def of_job(name, **constants):
     @functools.lru_cache(maxsize=1)
     def find_values_and_digest(study, names):
         found = find_job(name).values(STUDIES[study], dict(names) | constants)
-        return found, code.code_digest(name, found)
+        return Given(found), code.code_digest(name, found)
 
     def values_and_digest(wildcards):
         names = tuple(sorted(names_of(wildcards).items()))

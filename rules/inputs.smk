@@ -327,7 +327,7 @@ def labels_of_shown(wildcards):
         title = title_of(registry.of(study).kinds()[study.figures[name].kind])
     else:
         title = {"video": "A network over a video", "buildup": "How AlterNet is built up"}[key]
-    labels = {"result": name, "shows": title, "study": study.name}
+    labels = {"result": name, "shows": as_inert(title), "study": study.name}
     return labels | ({"format": wildcards.format} if hasattr(wildcards, "format") else {})
 
 
@@ -335,7 +335,7 @@ def question_of(wildcards):
     """Return the question that a figure is about, which is its subcategory in the report."""
     study = study_of(wildcards)
     figure = study.figures[names_of(wildcards)["figure"]]
-    return registry.of(study).declared(figure.measure).question
+    return as_inert(registry.of(study).declared(figure.measure).question)
 
 
 def in_report(path, caption, subcategory):

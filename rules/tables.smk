@@ -40,3 +40,16 @@ rule export_table:
         "Writing the table {wildcards.table} of {wildcards.study} as CSV"
     script:
         "../scripts/run_job.py"
+
+
+use rule export_table as export_table_as_latex with:
+    """Write a table as LaTeX, on demand; `count_claims` writes that of claims."""
+    output:
+        latex="<results>/{study}/tables/{table}.tex",
+    log:
+        "<logs>/{study}/tables/{table}_tex.log",
+    wildcard_constraints:
+        table=one_of(named_by(targets.exported_tables) - {"claims"}),
+    localrule: True
+    message:
+        "Writing the table {wildcards.table} of {wildcards.study} as LaTeX"

@@ -170,8 +170,14 @@ def run_job(snakemake) -> None:
     names, values = dict(snakemake.wildcards.items()), snakemake.params["values"]
     batches = find_job(job).batch_setting(names, values)
     path = Path(snakemake.log[0])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", buffering=1, encoding="utf-8") as log:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        opened = path.open("a", buffering=1, encoding="utf-8")
+    except OSError as error:
+        why = f"vitscope: the log {path} cannot be written ({error.strerror}): make room for it."
+        print(why, file=sys.stderr)
+        sys.exit(1)
+    with opened as log:
         _lock_log(log)
         log.truncate(0)
         try:

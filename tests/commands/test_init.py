@@ -34,13 +34,31 @@ def test_a_network_of_timm_gets_what_timm_says_of_its_images(folder, monkeypatch
     assert (model.family, model.arch["name"], model.classes) == ("timm", "resnet26t", 1000)
     said = capsys.readouterr().out
     assert "vitscope make figures/mine/fig9.pdf --config studies_dir=mine.yaml" in said
+    # timm resizes to the floor of 256 / 0.94, and cuts 256 out of it.
+    assert (data.resize, data.interpolation) == (272, "bicubic")
+    assert "As timm says of resnet26t.ra2_in1k. It says image_size 256, mean [0.485" in said
 
 
-def test_a_network_of_ones_own_has_the_size_of_the_images(folder, monkeypatch) -> None:
+def test_a_network_of_ones_own_has_the_size_of_the_images(folder, monkeypatch, capsys) -> None:
     init(monkeypatch, "mine.yaml", "--images", "images", "--network", "my_net.py:resnet20")
     study = yaml.safe_load((folder / "mine.yaml").read_text())
     assert study["data"]["mine"]["image_size"] == 32
-    assert study["models"]["network"]["checkpoint"] == {"made": True}
+    model = study["models"]["network"]
+    assert (model["checkpoint"], model["label"]) == ({"made": True}, "resnet20, untrained")
+    text, said = (folder / "mine.yaml").read_text(), capsys.readouterr().out
+    assert "# A guess: write the size, mean and standard deviation" in text
+    assert study["data"]["mine"]["resize"] == "cover"
+    assert "The weights are those that resnet20 returns, untrained" in said
+    assert "A guess: write the size" in said
+
+
+def test_weights_that_are_given_are_not_called_untrained(folder, monkeypatch, capsys) -> None:
+    (folder / "w.pth").touch()
+    network = ("--network", "my_net.py:resnet20", "--weights", "w.pth")
+    init(monkeypatch, "mine.yaml", "--images", "images", *network)
+    model = yaml.safe_load((folder / "mine.yaml").read_text())["models"]["network"]
+    assert (model["checkpoint"], model.get("label")) == ({"path": "w.pth"}, None)
+    assert "untrained" not in capsys.readouterr().out
 
 
 def test_only_what_a_study_reads_is_counted(folder, monkeypatch) -> None:

@@ -223,9 +223,28 @@ def test_labels_beyond_the_classes(tmp_path: Path) -> None:
     assert (split.classes, split.labels.tolist()) == ([], [-1] * 4)
 
 
+def test_every_file_that_cannot_be_used_is_named_at_once(tmp_path: Path) -> None:
+    source = pictures(tmp_path / "images", (40, 50), (40, 31), (40, 40), (64, 64), (50, 50))
+    folder = tmp_path / "images"
+    (folder / "2.png").write_text("no image")
+    whole = (folder / "3.png").read_bytes()
+    (folder / "3.png").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(VitscopeError) as refused:
+        built(tmp_path / "split", source, classes=None)
+    assert str(refused.value) == (
+        "data.mine.splits.test: 3 of 5 images cannot be used; without them write `images: 2`, or "
+        f"fewer: {folder}/1.png of 40x31 pixels is smaller than image_size 32: set `resize` of the "
+        f"data set to at least 32, {folder}/2.png is not a readable image: repair or remove it, "
+        f"{folder}/3.png is not a readable image: repair or remove it."
+    )
+    for name in "123":
+        (folder / f"{name}.png").unlink()
+    assert len(built(tmp_path / "split", source, classes=None).labels) == 2
+
+
 def test_images_that_are_too_small_and_masks_of_another_size(tmp_path: Path) -> None:
     source = pictures(tmp_path / "small", (40, 31))
-    sentence = r"data\.mine\.splits\.test: an image of 40x31 pixels is smaller than image_size 32"
+    sentence = r"data\.mine\.splits\.test: \S+/0\.png of 40x31 pixels is smaller than image_size 32"
     with pytest.raises(VitscopeError, match=sentence):
         built(tmp_path / "split", source)
     source = pictures(tmp_path / "images", (40, 50))

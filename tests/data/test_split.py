@@ -92,8 +92,8 @@ def test_all_images_are_classified_or_some(tmp_path: Path) -> None:
 
 def test_more_images_than_there_are_are_refused(tmp_path: Path) -> None:
     assert refusal(shard_rows, 9, 0, 10, None, 4) == (
-        "analysis.images: the study measures 10 images and the split has 9: lower analysis.images, "
-        "or say in the split how many `images` it has."
+        "analysis.images: the study measures 10 images and the split has 9: write `images: 9` "
+        "in the split, or lower analysis.images."
     )
     images = split_of(tmp_path / "split", [0, 1] * 10)
     for seed in (None, 0):

@@ -128,3 +128,13 @@ def test_pictures_in_memory_are_scaled(tmp_path: Path) -> None:
     )
     with pytest.raises(VitscopeError, match=r"A picture of `images` has pixels of the mode F"):
         pixels(Image.fromarray(GREY.astype(np.float32)), "floats")
+
+
+def test_a_webp_may_have_half_as_many_pixels(tmp_path: Path) -> None:
+    frames = [Image.new("RGB", (8, 8), shade) for shade in ("red", "blue")]
+    data = bytearray(saved(frames[0], "WEBP", save_all=True, append_images=frames[1:]))
+    # The width and height of the canvas, less one; the frames stay small.
+    assert data[12:16] == b"VP8X"
+    data[24:30] = (9_999).to_bytes(3, "little") * 2
+    with pytest.raises(VitscopeError, match="is a WebP of 100000000 pixels, allowed: 8947"):
+        decode_image(io.BytesIO(data), "a.webp")

@@ -1,7 +1,14 @@
+import re
+from html import escape
 from html.parser import HTMLParser
+
+import pytest
+from docutils.core import publish_parts
 
 from vitscope.files.pages import (
     Section,
+    as_inert,
+    as_rst,
     page_as_html,
     page_as_latex,
     page_as_markdown,
@@ -86,3 +93,35 @@ def test_a_text_is_shown_as_it_is() -> None:
     assert ("h1", "<Title>") in reader.texts
     assert ("pre", text) in reader.texts
     assert "script" not in {tag for tag, _ in reader.texts}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "</script><script>a</script>",
+            "<!--<script>",
+            ".. raw:: html",
+            ".. include:: /etc/passwd",
+        ),
+        *("- .. image:: https://host/a.png", "`a <javascript:a>`_", "javascript:a", "*a* b_ |c|"),
+        *(
+            "__ javascript:a",
+            "====",
+            ">>> a",
+            ":a: b",
+            "1. a",
+            r"\\d",
+            "::",
+            "+--+",
+            "a {{ 7 * 7 }}",
+        ),
+    ],
+)
+def test_any_text_is_nothing_but_text_in_a_report(text: str) -> None:
+    settings = {"halt_level": 2, "report_level": 2}
+    made = publish_parts(f"before\n\n{as_rst(text)}", writer="html", settings_overrides=settings)
+    assert re.findall(r"<p>(.*?)</p>", made["body"]) == ["before", escape(text, quote=False)]
+    assert as_inert(text).replace("\u2060", "") == text
+    # Neither an element nor the end or a comment of a script, and no wildcard of Snakemake.
+    assert not re.search(r"[<{]\w|</|<!|\{\{", as_inert(text))

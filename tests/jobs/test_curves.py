@@ -33,7 +33,7 @@ def scope() -> vitscope.Scope:
 
 @pytest.fixture(scope="module")
 def tables(scope: vitscope.Scope) -> dict[str, pd.DataFrame]:
-    return {name: scope.table(name).assign(model="vit") for name in CURVES}
+    return {name: scope.table(name, resamples=True).assign(model="vit") for name in CURVES}
 
 
 @pytest.fixture(scope="module")

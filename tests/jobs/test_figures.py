@@ -46,6 +46,10 @@ def test_resamples_are_left_out_of_csv(tmp_path: Path) -> None:
     TABLE.to_parquet(tmp_path / "table.parquet")
     inputs = {"table": str(tmp_path / "table.parquet")}
     export_table_job(inputs, {"csv": str(tmp_path / "table.csv")}, {}, Resources())
+    export_table_job(inputs, {"latex": str(tmp_path / "table.tex")}, {}, Resources())
+    latex = (tmp_path / "table.tex").read_text()
+    assert latex.count("longtable") == 2
+    assert "resampled" not in latex
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "table.csv"), PLAIN)
 
 

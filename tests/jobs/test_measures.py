@@ -18,7 +18,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.pairs import pair_name
 from vitscope.files.tables import OF, Table, read_metadata, read_table_part, write_table_parts
 from vitscope.files.tensors import TensorFile
-from vitscope.jobs.job import Resources, find_job
+from vitscope.jobs.job import Request, Resources, find_job
 from vitscope.jobs.measures import measures_in_pass_job, merge_parts_job
 from vitscope.measures import registry
 from vitscope.measures.cka import measure as between
@@ -30,6 +30,7 @@ from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.networks.running.checking import check_network
 from vitscope.networks.running.latents import HeldMaps
 from vitscope.package_data import ROOT
+from vitscope.planning.costs import count_network
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -130,6 +131,21 @@ def test_a_pass_measures_what_latents_do(
     for name, table in theirs.items():
         pd.testing.assert_frame_equal(ours[name], table, check_exact=True)
         pd.testing.assert_frame_equal(apart[name], table, check_exact=True)
+
+
+def test_a_plan_knows_what_the_parts_of_a_pass_take(split: Split, tmp_path: Path) -> None:
+    found, planned = [], []
+    for shard in (8, IMAGES):
+        study = study_with(4, 4, shard=shard)
+        shown = {name: study.figures[name] for name in ("fig8", "fig9_images")}
+        runs = Runs(replace(study, figures=shown), split, tmp_path)
+        assert {*runs.measures} == {"fourier", "feature_variance"}
+        runs.run("measure_pass", runs.inputs, {"parts": tmp_path / "pass.parquet"}, part="0")
+        network, names = count_network(study, MODEL), {"model": MODEL, "part": "0"}
+        planned.append(find_job("measure_pass").takes.writes(Request(runs.study, names, network)))
+        found.append((tmp_path / "pass.parquet").stat().st_size)
+    # What 32 more images take: a footer is as long for any number.
+    assert planned[1] - planned[0] == pytest.approx(found[1] - found[0], rel=0.15)
 
 
 def test_the_size_of_shards_does_not_matter(split: Split, tmp_path: Path) -> None:

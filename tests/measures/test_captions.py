@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from tests.helpers.refusals import refusal
 from vitscope.drawing.looks import FREQUENCY_BANDS, PROBE_STYLES, SHARE_STYLES
 from vitscope.drawing.saving import save, style
+from vitscope.files.pages import as_rst
 from vitscope.jobs.describing import MEASURED_ON, MeasuredOn
 from vitscope.measures import registry
 from vitscope.measures.legends import LEGENDS
@@ -81,7 +82,7 @@ def test_a_caption_says_what_is_shown(kind: str, shown: str) -> None:
 def given(**values: object) -> SimpleNamespace:
     """Return the parameters of a rule: the values of its job, and what its figure says."""
     usual = {"members": MEMBERS, "facts": FACTS, "published": None, "caption": TEXT}
-    return SimpleNamespace(values=usual | values, measured=MeasuredOn(None))
+    return SimpleNamespace(values=usual | values | {"rst": as_rst}, measured=MeasuredOn(None))
 
 
 def caption(published: object) -> str:

@@ -22,10 +22,9 @@ module vitscope:
     snakefile: "{snakefile}"
     config: config["vitscope"]
 
-use rule * from vitscope as vs_*
+use rule * from vitscope exclude all as vs_*
 
 rule summary:
-    default_target: True
     input:
         "results/own/tables/feature_variance.parquet",
         "figures/own/fig9.pdf",

@@ -1,4 +1,5 @@
 import re
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -30,6 +31,7 @@ FOLLOW_LINKS = """
     const shown = {
       caption: document.body.innerText.includes("DESCRIPTION"), picture: picture,
       page: !!document.querySelector("iframe"), state: app.state.content,
+      graph: document.querySelector("#rulegraph canvas")?.getBoundingClientRect().top,
       changed: document.body.innerHTML !== before };
     seen.push([name, shown, errors.splice(0).length === 0]);
     app.setView({navbarMode: "menu", content: "rulegraph"});
@@ -97,7 +99,7 @@ def report(finished: Workflow) -> Path:
 
 def test_no_text_of_a_study_is_an_element_of_the_page(report: Path) -> None:
     page = report.read_text(encoding="utf-8")
-    assert MARKED_UP in page
+    assert escape(MARKED_UP) in page
     template = Path(html_reporter.__file__).parent / "template" / "index.html.jinja2"
     elements, parser = [], HTMLParser()
     parser.handle_starttag = lambda tag, _: elements.append(tag)
@@ -135,6 +137,12 @@ def test_every_link_of_the_front_page_leads_somewhere(report: Path) -> None:
         if shown == "elsewhere":
             continue
         assert shown["changed"] or name == "Workflow", name
+        if name == "Workflow":
+            # A graph that is in the window.
+            assert shown["graph"] is not None
+            assert -1 < shown["graph"] < 600
+        if name == "walk":
+            assert shown["state"] == "img"
         if name == "Statistics":
             assert shown["state"] == "stats"
         if name == "fig9":
@@ -142,6 +150,13 @@ def test_every_link_of_the_front_page_leads_somewhere(report: Path) -> None:
             assert shown["caption"]
         if name in ("Claims of the paper", "Curves by depth"):
             assert shown["page"]
+
+
+def test_a_report_of_one_figure_says_nothing_of_errors(finished: Workflow) -> None:
+    figure = f"figures/{TINY}/fig9.pdf"
+    finished.make("--cores", "1", figure, default=TINY)
+    output = finished.make(figure, "--report", "one.html", default=TINY)
+    assert "ERROR/3" not in output
 
 
 def test_the_caption_is_read(report: Path) -> None:

@@ -52,18 +52,25 @@ def largest(maps: Any, factor: float = 1) -> Any:
     return factor * maps.max((1, 2, 3))
 
 
-def test_what_a_function_of_your_own_measured_is_compared(
+def test_a_page_shows_the_first_whatever_the_others_lack(both: Comparison) -> None:
+    alone = looked_at(name="mine").overview()
+    assert len(both.overview().axes) == len(alone.axes)
+    turned = vitscope.compare({"theirs": looked_at(network(Convolutions)), "mine": looked_at()})
+    assert isinstance(turned.overview(), Figure)
+
+
+def test_a_function_of_your_own_measures_all_that_are_compared(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     mine, theirs = (looked_at(network(kind), name="net") for kind in (Transformer, Convolutions))
     compared = vitscope.compare({"mine": mine, "theirs": theirs})
-    tables = [mine.measure(largest)]
-    assert [axes.get_title() for axes in compared.plot("largest").axes] == ["mine"]
-    assert "largest is left out for theirs" in capsys.readouterr().out
-    tables.append(theirs.measure(largest, factor=2))
+    tables = [mine.measure(largest, factor=2)]
+    compared.plot("largest")
+    assert "left out" not in capsys.readouterr().out
+    tables.append(theirs.measure(largest))
     with pytest.raises(VitscopeError, match="was not measured of theirs by the function and with"):
         compared.plot("largest")
-    tables[1] = theirs.measure(largest)
+    tables[0] = mine.measure(largest)
     assert "largest" in compared.kinds()
     panels = compared.plot("largest").axes
     assert [axes.get_title() for axes in panels] == ["mine", "theirs"]

@@ -30,7 +30,7 @@ def results_of(workflow: Workflow, name: str) -> Made:
 
 def compared(scope: Scope, made: Made, tables: list[str]) -> None:
     for name in tables:
-        found, expected = scope.table(name), made.table(name, "vit")
+        found, expected = scope.table(name, resamples=True), made.table(name, "vit")
         pd.testing.assert_frame_equal(found, expected, check_exact=True, obj=name)
 
 
@@ -59,7 +59,8 @@ def test_every_table_is_that_of_the_workflow(every_kind: Workflow) -> None:
     compared(of_the_loss(made, "vit"), made, OF_THE_LOSS)
     between = vitscope.compare({name: made.looked_at(name) for name in ("vit", "resnet")})
     expected = made.table("cka_between", "vit+resnet")
-    pd.testing.assert_frame_equal(between.table("cka_between"), expected, check_exact=True)
+    found = between.table("cka_between", resamples=True)
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
 
 
 RESULTS = Path(os.environ.get("VITSCOPE_RESULTS", ROOT / "results"))
@@ -107,8 +108,11 @@ def test_tables_that_were_read(tiny: Made) -> None:
     read = vitscope.read(tiny.results)
     assert {member.model for member in read.members} == {"resnet", "vit"}
     expected = pd.concat([tiny.table("feature_variance", name) for name in ("resnet", "vit")])
-    found = read.feature_variance
+    found = read.table("feature_variance", resamples=True)
     pd.testing.assert_frame_equal(found, expected.reset_index(drop=True), check_exact=True)
+    # What people print has the columns that people read.
+    left = {*found} - {*read.feature_variance}
+    assert left == {"variance_resampled"}
     # Of the one model that a figure needs them of.
     assert set(read.predictions["model"]) == {"vit"}
     assert len(read.predictions) == 16

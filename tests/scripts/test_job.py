@@ -272,3 +272,12 @@ print(getrusage(RUSAGE_SELF).ru_minflt - before)
 def test_memory_that_passes_give_back_is_used_again() -> None:
     """Of 64 MiB in 16,384 pages, none is new the second time."""
     assert int(python(AGAIN, cwd=ROOT)) < 100
+
+
+def test_a_log_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("no folder")
+    process = start(tmp_path / "logs" / "a.log", "pass", stderr=subprocess.PIPE)
+    _, errors = process.communicate()
+    assert process.returncode == 1
+    said = r"vitscope: the log .*/logs/a.log cannot be written \(.+\): make room for it.\n"
+    assert re.fullmatch(said, errors)

@@ -78,9 +78,7 @@ GREEDY = {
 }
 
 
-@pytest.mark.parametrize(
-    "text", ["</script><script>alert(1)", "<!--<script>", "exe.\u202egnp", "a\u2066b", "\u200fa"]
-)
+@pytest.mark.parametrize("text", ["exe.\u202egnp", "a\u2066b", "\u200fa"])
 @pytest.mark.parametrize("place", ["title", "description", "label"])
 def test_what_a_page_cannot_show_is_refused(tmp_path: Path, text: str, place: str) -> None:
     study = deepcopy(STUDY)

@@ -46,15 +46,15 @@ def test_what_is_there_is_read(tmp_path: Path, folder: Path) -> None:
 
 def test_more_images_than_a_folder_has(tmp_path: Path, folder: Path) -> None:
     assert refusal(tmp_path, **changes(folder) | {"analysis.images": 16}) == (
-        "analysis.images: the study measures 16 images and data.folder.splits.test has 15: lower "
-        "analysis.images, or say in the split how many `images` it has."
+        "analysis.images: the study measures 16 images and data.folder.splits.test has 15: write "
+        "`images: 15` in the split, or lower analysis.images."
     )
     # What is left out is 256.
     left_out = {"data.folder.source.path": str(folder)}
     assert "measures 256 images" in refusal(tmp_path, **left_out)
     assert refusal(tmp_path, **changes(folder, splits={"test": {"images": 16}})) == (
-        "data.folder.splits.test: the study asks for 16 images and the source has 15: lower "
-        "`images`, or set it to null for all."
+        "data.folder.splits.test: the study asks for 16 images and the source has 15: write "
+        "`images: 15`, or fewer."
     )
 
 

@@ -1,3 +1,4 @@
+import gzip
 import hashlib
 import json
 import random
@@ -187,6 +188,14 @@ FAULTS: dict[str, tuple[Answer, str, int, Known]] = {
     ),
     "has a page after a remark": (whole(b"<!-- moved --><html></html>"), PAGE, 1, {}),
     "has an answer in JSON": (whole(b'{"error": "denied"}'), "gives an answer in JSON", 1, {}),
+    "has a page in UTF-16": (
+        whole("<html>Sign in</html>".encode("utf-16")),
+        *("gives a text in UTF-16 and not the file", 1, {}),
+    ),
+    "has what is packed": (
+        whole(gzip.compress(DATA), Content_Encoding="gzip"),
+        *("comes in the encoding gzip, which was not asked for", 1, {}),
+    ),
     "has a text": (whole(b"Access denied"), "{url} gives a text and not the file", 1, {}),
     "leads to a password": (leads_to("http://u:hunter2@127.0.0.1/w"), NOT_FOLLOWED, 1, {}),
     "leads to no port": (leads_to("http://127.0.0.1:x/w"), NOT_FOLLOWED, 1, {}),

@@ -6,6 +6,9 @@ from typing import Any
 
 from vitscope.errors import VitscopeError, nearest, not_there, quoted
 
+# The value of `resize` that scales an image until it just covers its final size.
+COVER = "cover"
+
 _TEXT = """\
 title: {network} on {images}
 
@@ -13,10 +16,11 @@ data:
   mine:
     source: {{kind: folder, path: {images}}}
     classes: {classes}
+    # {source}
     image_size: {side}
     mean: {mean}
     std: {std}
-    splits: {{test: {{images: {count}}}}}
+{resize}    splits: {{test: {{images: {count}}}}}
 
 models:
   network:
@@ -37,7 +41,16 @@ _TIMM = """\
 _PYTHON = """\
     family: python
     arch: {{file: {file}, make: {make}}}
-    checkpoint: {checkpoint}"""
+    {checkpoint}"""
+# What a study says where no file of weights is given: the label stands in every figure and verdict.
+_UNTRAINED = """\
+# Name the weights as {{path: FILE}}, or correct the label if {make} loads some.
+    label: {make}, untrained
+    checkpoint: {{made: true}}"""
+_GUESSED = (
+    "A guess: write the size, mean and standard deviation with which the network was trained."
+)
+_FROM_TIMM = "As timm says of {network}."
 # By default, scale pixels to values from -2 to 2.
 _MEAN, _STD = [0.5, 0.5, 0.5], [0.25, 0.25, 0.25]
 # The maximum number of images of a first figure.
@@ -50,7 +63,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--images", required=True, metavar="FOLDER", help=about)
     about = "a name of timm with its weights, as resnet26t.ra2_in1k, or FILE.py:FUNCTION"
     parser.add_argument("--network", required=True, metavar="NETWORK", help=about)
-    about = "the weights of FILE.py:FUNCTION; if left out, those that the function returns"
+    about = (
+        "the weights of FILE.py:FUNCTION; if left out, those that the function returns, untrained"
+    )
     parser.add_argument("--weights", metavar="FILE", help=about)
 
 
@@ -71,9 +86,11 @@ def run(arguments: Namespace) -> None:
     found: dict[str, Any] = {"images": arguments.images, "network": arguments.network}
     found |= {"classes": classes, "count": count}
     if make:
-        found |= {"side": side, "mean": _MEAN, "std": _STD}
-        weights = f"{{path: {arguments.weights}}}" if arguments.weights else "{made: true}"
-        found["model"] = _PYTHON.format(file=network, make=make, checkpoint=weights)
+        found |= {"side": side, "mean": _MEAN, "std": _STD, "source": _GUESSED}
+        found["resize"] = f"    resize: {COVER}\n"
+        weights = f"checkpoint: {{path: {arguments.weights}}}"
+        named = weights if arguments.weights else _UNTRAINED.format(make=make)
+        found["model"] = _PYTHON.format(file=network, make=make, checkpoint=named)
     else:
         found |= _settings_of_timm_for_init(network)
     write_text(path, _TEXT.format(**found))
@@ -82,7 +99,11 @@ def run(arguments: Namespace) -> None:
     except VitscopeError:
         path.unlink()
         raise
+    if make and not arguments.weights:
+        print(f"The weights are those that {make} returns, untrained: --weights FILE gives others.")
     print(
+        f"{found['source']} It says image_size {found['side']}, mean {found['mean']} and std "
+        f"{found['std']}.\n"
         f"{path} is written. Its first figure, what it costs, and whether the network is read "
         f"right:\n  vitscope make figures/{path.stem}/fig9.pdf --config studies_dir={path}\n"
         f"  vitscope plan {path}\n  vitscope check {path}"
@@ -121,5 +142,13 @@ def _settings_of_timm_for_init(network: str) -> dict[str, Any]:
     config = timm.get_pretrained_cfg(network)
     classes = config.num_classes or "null"
     model = _TIMM.format(architecture=architecture, network=network, classes=classes)
-    shape = {"side": config.input_size[-1], "mean": list(config.mean), "std": list(config.std)}
-    return shape | {"model": model}
+    side = config.input_size[-1]
+    # As timm does: the shorter side is resized to more than what is cut out of the centre.
+    shorter = int(side / config.crop_pct)
+    resize = f"    resize: {shorter}\n    interpolation: {_interpolation(config.interpolation)}\n"
+    shape = {"side": side, "mean": list(config.mean), "std": list(config.std), "resize": resize}
+    return shape | {"model": model, "source": _FROM_TIMM.format(network=network)}
+
+
+def _interpolation(name: str) -> str:
+    return name if name in ("bilinear", "bicubic") else "bicubic"

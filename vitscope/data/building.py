@@ -15,7 +15,7 @@ from vitscope.data.class_numbers import Numbering, list_classes, number_classes
 from vitscope.data.opening import check_image_count, open_source
 from vitscope.data.source import ImageFiles, Sample, Source
 from vitscope.data.split import DIGEST, OUTPUTS, UNKNOWN_LABEL, Rows, Split, select
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, first_of
 from vitscope.files.arrays import Array
 from vitscope.files.images import Pixels, as_pixels
 from vitscope.files.tensors import TensorFile, TensorWriter, row_sums
@@ -31,6 +31,8 @@ ROWS_PER_WRITE = 256
 WHOLES = 16
 NO_DIGEST = "0" * 64
 IMAGENET_CLASSES = 1000
+# How many files that cannot be used a message names.
+MOST_REFUSED = 30
 # The metadata key for the settings with which to read images that are not stored.
 UNSTORED = "unstored"
 # The data set's keys among the settings under UNSTORED.
@@ -165,8 +167,12 @@ def _build_image_pieces(
     samples = source.samples(rows)
     for first in range(0, len(rows), ROWS_PER_WRITE):
         group = rows[first : first + ROWS_PER_WRITE]
-        chosen = [sample for _, sample in zip(group, samples, strict=False)]
-        pixels = np.stack([preprocess(sample.image, dataset, where) for sample in chosen])
+        try:
+            chosen = [sample for _, sample in zip(group, samples, strict=False)]
+            read = [preprocess(each.image, dataset, where, each.name) for each in chosen]
+        except VitscopeError as error:
+            raise _refusal_of_all(where, source, rows, dataset, error) from error
+        pixels = np.stack(read)
         yield "images", first, pixels
         yield "sums", first, row_sums(pixels).view(np.int64)
         if source.has_masks:
@@ -195,14 +201,38 @@ def _to_class_numbers(where: str, found: list[int], classes: Numbering) -> Integ
     return np.array([*classes.numbers, UNKNOWN_LABEL])[labels]
 
 
-def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> Pixels:
+def _refusal_of_all(
+    where: str, source: Source, rows: Integers, dataset: Mapping[str, Any], first: VitscopeError
+) -> VitscopeError:
+    """Return one refusal of every file that cannot be used, where `first` refused one of them."""
+    if not isinstance(source, ImageFiles):
+        return first
+    wrong = []
+    for row in rows:
+        try:
+            for sample in source.samples(np.array([row])):
+                preprocess(sample.image, dataset, where, sample.name)
+        except VitscopeError as error:
+            wrong.append(str(error).removeprefix(f"{where}: ").rstrip("."))
+    if len(wrong) < 2:
+        return first
+    left = len(rows) - len(wrong)
+    return VitscopeError(
+        f"{where}: {len(wrong)} of {len(rows)} images cannot be used; without them write "
+        f"`images: {left}`, or fewer: {first_of(wrong, MOST_REFUSED)}."
+    )
+
+
+def preprocess(
+    image: Image.Image, dataset: Mapping[str, Any], where: str, name: str = ""
+) -> Pixels:
     """Resize an image, crop its centre as torchvision does, and return its pixels, (C, H, W)."""
     image, size = _convert_and_resize(image, dataset), dataset["image_size"]
     height, width = height_and_width(size)
     if image.width < width or image.height < height:
         raise VitscopeError(
-            f"{where}: an image of {image.width}x{image.height} pixels is smaller than image_size "
-            f"{size}: set `resize` of the data set to at least {size}."
+            f"{where}: {name or 'an image'} of {image.width}x{image.height} pixels is smaller than "
+            f"image_size {size}: set `resize` of the data set to at least {size}."
         )
     left, top = round((image.width - width) / 2), round((image.height - height) / 2)
     pixels = as_pixels(image.crop((left, top, left + width, top + height)))

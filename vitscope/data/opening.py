@@ -157,7 +157,7 @@ def check_image_count(where: str, wanted: int | None, there: int) -> None:
     if wanted is not None and wanted > there:
         raise VitscopeError(
             f"{where}: the study asks for {wanted} images and the source has {there}: "
-            f"lower `images`, or set it to null for all."
+            f"write `images: {there}`, or fewer."
         )
 
 
@@ -165,7 +165,7 @@ def check_measured(where: str, wanted: int, there: int, split: str = "the split"
     if wanted > there:
         raise VitscopeError(
             f"{where}: the study measures {wanted} images and {split} has {there}: "
-            f"lower analysis.images, or say in the split how many `images` it has."
+            f"write `images: {there}` in the split, or lower analysis.images."
         )
 
 

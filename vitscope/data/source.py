@@ -17,12 +17,16 @@ MASK = ".mask.png"
 
 
 class Sample(NamedTuple):
-    """An image, its label, extra integers, and a `mask` that is white on the image's subject."""
+    """An image, its label, extra integers, and a `mask` that is white on the image's subject.
+
+    `name` is the path of the image's file, if it has one.
+    """
 
     image: Image.Image
     label: int
     extra: tuple[int, ...] = ()
     mask: Image.Image | None = None
+    name: str = ""
 
 
 class Glance(NamedTuple):
@@ -103,7 +107,7 @@ class ImageFiles(Source):
             file, label = self._files[index]
             mask = mask_path(file)
             subject = decode_image(mask, str(mask)) if mask.is_file() else None
-            yield Sample(decode_image(file, str(file)), label, mask=subject)
+            yield Sample(decode_image(file, str(file)), label, mask=subject, name=str(file))
 
 
 class Generated(Source):

@@ -17,6 +17,8 @@ from vitscope.errors import VitscopeError
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 # The number of pixels above which Pillow takes an image for a decompression bomb.
 LARGEST_IMAGE = 2 * (Image.MAX_IMAGE_PIXELS or 0)
+# Pillow holds two more pictures of a WebP while it decodes one, so that half is as much memory.
+LARGEST_WEBP = LARGEST_IMAGE // 2
 # Pillow's modes of at most 8 bits per channel, which look the same after conversion to RGB.
 OF_8_BITS = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"})
 # Formats in which grey images of more than 8 bits have values up to 65535; older versions of Pillow
@@ -47,6 +49,11 @@ def _opened_image(file: Path | io.BytesIO, name: str) -> Iterator[Image.Image]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(file, formats=FORMATS) as image:
+                if image.format == "WEBP" and image.width * image.height > LARGEST_WEBP:
+                    raise VitscopeError(
+                        f"{name} is a WebP of {image.width * image.height} pixels, allowed: "
+                        f"{LARGEST_WEBP}: make it smaller, or save it as another format."
+                    )
                 yield image
     except VitscopeError:
         raise

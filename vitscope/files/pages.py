@@ -1,5 +1,6 @@
 """Results in words: write sections of text and tables as Markdown, HTML or LaTeX."""
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,25 @@ _LATEX = str.maketrans(
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     | {"–": "--", "×": r"$\times$", "π": r"$\pi$", "Δ": r"$\Delta$", "<": "$<$", ">": "$>$"}
 )
+# Punctuation, any of which may begin markup of reStructuredText.
+_MARKUP = re.compile(r"[!-/:-@\[-`{-~]")
+# A character without width, U+2060.
+_JOINER = "\u2060"
+
+
+def as_inert(text: str) -> str:
+    """Return a text on one line that looks the same and is nothing but text to a reader of a page.
+
+    Snakemake writes texts into scripts, templates and elements of its report as they are. A joiner
+    after each `<` and `{` keeps these from beginning an element, a script's end or a wildcard.
+    """
+    return re.sub(r"([<{])", rf"\1{_JOINER}", " ".join(text.split()))
+
+
+def as_rst(text: str) -> str:
+    """Return paragraphs of text as reStructuredText that shows them, without any markup."""
+    lines = (_MARKUP.sub(r"\\\g<0>", line.strip()) for line in text.splitlines())
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True)

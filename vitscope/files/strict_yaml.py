@@ -26,9 +26,8 @@ LONGEST_INTEGER = 19
 # The Unicode categories of control characters, surrogate halves, and line ends that only some
 # programs know.
 NO_TEXT = frozenset({"Cc", "Cs", "Zl", "Zp"})
-# Texts that would end a script in a report or turn it into a comment, since Snakemake writes texts
-# of a study there unescaped; and direction marks, which make a text look like another.
-_UNSAFE = re.compile("</|<!--|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Direction marks, which make a text look like another.
+_UNSAFE = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 SCALARS = {
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),

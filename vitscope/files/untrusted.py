@@ -30,6 +30,9 @@ def disguise_of(path: Path) -> str | None:
     """Return what a file is instead of data, as its first bytes show; None if it may be data."""
     with path.open("rb") as file:
         start = file.read(512)
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        # NumPy and torch begin no file so; every second byte of a page in UTF-16 is zero.
+        return "a text in UTF-16"
     if _NO_TEXT.search(start):
         return None
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()

@@ -35,7 +35,8 @@ class Network:
 
     `operations` is the number of multiply-adds. Sizes are in bytes: `activations` of all that the
     network computes, `peak` of the most that it needs at once, and `weights` of its weights.
-    `values` is the number of values in its latents at all cut points.
+    `values` is the number of values in its latents at all cut points, `sides` the sum of the longer
+    sides of maps there.
     """
 
     operations: int
@@ -44,6 +45,7 @@ class Network:
     weights: int
     cut_points: int
     values: int
+    sides: int
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def values_of_latents_job(study: Study, names: Names) -> Values:
     }
 
 
-def _count_images_of_latents_job(request: Request) -> int:
+def count_images_of_latents_job(request: Request) -> int:
     """Return the number of images in a shard or, if no part is named, in all shards."""
     study, names = request.study, request.names
     images = sum(map(study.images, by_prefix(names["model"]).values()))
@@ -43,7 +43,7 @@ def _count_images_of_latents_job(request: Request) -> int:
 def work_of_shard(request: Request, holds: int = 0) -> Work:
     """Return the passes for a shard, with the feature maps of `holds` images in memory at once."""
     return Work(
-        _count_images_of_latents_job(request), request.study.analysis.batch_size, holds=holds
+        count_images_of_latents_job(request), request.study.analysis.batch_size, holds=holds
     )
 
 
@@ -52,7 +52,7 @@ def bytes_of_latents_job(request: Request) -> int:
     if request.network is None:
         raise ValueError("the bytes of latents are known by the block table")
     dtype = request.study.analysis.latents_dtype
-    return request.network.values * _count_images_of_latents_job(request) * VALUE_BYTES[dtype]
+    return request.network.values * count_images_of_latents_job(request) * VALUE_BYTES[dtype]
 
 
 def extract_latents_job(

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 from vitscope.files import tables
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
-from vitscope.jobs.latents import bytes_of_latents_job, values_of_latents_job, work_of_shard
+from vitscope.jobs.latents import (
+    bytes_of_latents_job,
+    count_images_of_latents_job,
+    values_of_latents_job,
+    work_of_shard,
+)
 from vitscope.measures import registry
 from vitscope.measures.columns import OF_IMAGE
 from vitscope.measures.given import OnLatents, Parts
@@ -141,6 +146,10 @@ def _values_of_pass_job(study: Study, names: Names) -> Values:
     }
 
 
+# What a number of a part takes in a file of parquet, with the columns that say what it is of.
+BYTES_OF_NUMBER = 10
+
+
 def _passes_of_shard(request: Request) -> Work:
     study, names = request.study, request.names
     measured = job_values_of_measures(study, names, measures_in_pass_job(study, names["model"]))
@@ -149,6 +158,16 @@ def _passes_of_shard(request: Request) -> Work:
 
 def _seconds_of_pass(request: Request) -> float:
     return _seconds_to_measure(measures_in_pass_job(request.study, request.names["model"]), request)
+
+
+def _bytes_of_pass(request: Request) -> int | None:
+    """Return about what the parts of a pass take; the numbers in lists are neglected."""
+    if request.network is None:
+        return None
+    points, sides = request.network.cut_points, request.network.sides
+    measures = measures_in_pass_job(request.study, request.names["model"])
+    numbers = sum(points + each.numbers_per_side * sides for each in measures)
+    return BYTES_OF_NUMBER * numbers * count_images_of_latents_job(request)
 
 
 def _seconds_to_measure(measures: Iterable[Measure], request: Request) -> float:
@@ -200,7 +219,7 @@ def measure_pass_job(inputs: Files, outputs: Files, values: Values, resources: R
 MEASURE_PASS = Job(
     run=measure_pass_job,
     values=_values_of_pass_job,
-    takes=Takes(torch=True, work=_passes_of_shard, seconds=_seconds_of_pass),
+    takes=Takes(torch=True, work=_passes_of_shard, seconds=_seconds_of_pass, writes=_bytes_of_pass),
     batches="analysis.batch_size",
 )
 

@@ -17,7 +17,7 @@ from vitscope.jobs.job import Files, Job, Resources, Study, Values
 from vitscope.jobs.tables import tables_in
 from vitscope.measures import registry
 from vitscope.package_data import ROOT
-from vitscope.web import redact
+from vitscope.web import without_secrets
 
 PACKAGES = (
     "torch",
@@ -67,15 +67,6 @@ def _installed_version(package: str) -> str | None:
         return None
 
 
-def _without_secrets(settings: Any) -> Any:
-    if isinstance(settings, Mapping):
-        return {
-            key: redact(value) if key == "url" else _without_secrets(value)
-            for key, value in settings.items()
-        }
-    return settings
-
-
 def _with_numbered_classes(facts: Mapping[str, str]) -> dict[str, Any]:
     names = enumerate(json.loads(facts.get("classes", "[]")))
     named = {number: name for number, name in names if name != str(number)}
@@ -106,7 +97,7 @@ def record_run_job(inputs: Files, outputs: Files, values: Values, resources: Res
             for path in inputs["data"]
         },
         "tables": {Path(path).stem: {"sha256": sha256_of(path)} for path in tables_in(inputs)},
-        "study": {"name": values["name"], **_without_secrets(values["study"])},
+        "study": {"name": values["name"], **values["study"]},
     }
     text = yaml.dump(record, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
     write_text(outputs["record"], text)
@@ -114,5 +105,6 @@ def record_run_job(inputs: Files, outputs: Files, values: Values, resources: Res
 
 
 RECORD_RUN = Job(
-    run=record_run_job, values=lambda study, names: {"name": study.name, "study": study.settings}
+    run=record_run_job,
+    values=lambda study, names: {"name": study.name, "study": without_secrets(study.settings)},
 )

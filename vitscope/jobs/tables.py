@@ -4,11 +4,14 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vitscope.claims.intervals import without_resamples
 from vitscope.errors import VitscopeError, nearest
+from vitscope.files.pages import Section, page_as_latex
 from vitscope.files.tables import Table, read_frame, read_warnings, warning_metadata, write_csv
+from vitscope.files.whole import write_text
 from vitscope.jobs.job import Files, Job, Resources, Study, Values
 from vitscope.measures import registry
 from vitscope.networks.finding.cut_points import BLOCKS
@@ -77,7 +80,17 @@ TABULATE = Job(
 
 
 def export_table_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    write_csv(without_resamples(read_frame(inputs["table"])), outputs["csv"])
+    """Write a table as CSV, with all digits, or as LaTeX, for people."""
+    table = without_resamples(read_frame(inputs["table"]))
+    if "csv" in outputs:
+        write_csv(table, outputs["csv"])
+    else:
+        name = Path(inputs["table"]).stem
+        rows = [
+            [f"{c:.4g}" if isinstance(c, float) else str(c) for c in row] for row in table.values
+        ]
+        section = Section(name, "", [*table.columns], rows)
+        write_text(outputs["latex"], page_as_latex(name, [section]))
 
 
 EXPORT_TABLE = Job(run=export_table_job)

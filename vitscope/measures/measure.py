@@ -315,6 +315,8 @@ class Measure:
     own_split: bool = False
     # Seconds for each GB of latents, if it measures latents; docs/scale.md lists them.
     seconds_per_gb: float = 0.0
+    # The numbers that a part has of a map besides one, for each row or column, whichever are more.
+    numbers_per_side: int = 0
     # Raises an error of one sentence for a model that it cannot measure.
     refuse: Callable[[Case], None] | None = None
     # Raises an error for settings that do not work with any model; the case names no model.

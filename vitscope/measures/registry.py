@@ -221,6 +221,7 @@ def of(study: "Study") -> Registry:
 
 _TITLE = re.compile(r"\*\*(.+?)\.\*\*", re.DOTALL)
 # A sentence does not end at an abbreviation, as in Fig. 9 and Fig. D.1.
+_ESCAPE = re.compile(r"\\(\W)")
 _SENTENCE_ENDS = re.compile(r"(?<=\.) (?=[A-Z][\w-]*[ :,])")
 _LITERAL = re.compile(r"``(.+?)``", re.DOTALL)
 _LEGEND = re.compile(r"\{(\w+)\}")
@@ -246,14 +247,14 @@ def title_of(kind: FigureKind) -> str:
             f"The caption {kind.measure}/{kind.caption} begins with '{caption[:20]}', allowed: a "
             f"title, as **Title.**"
         )
-    return " ".join(title[1].split())
+    return _ESCAPE.sub(r"\1", " ".join(title[1].split()))
 
 
 def sentence_of(kind: FigureKind) -> str:
     """Return the first sentence after a caption's title, without markup; "" if there is none."""
     paragraph = _TITLE.sub("", caption_of(kind), count=1).strip().partition("\n\n")[0]
-    text = " ".join(paragraph.replace("``", "").replace("*", "").split())
-    return _SENTENCE_ENDS.split(text)[0]
+    text = " ".join(re.sub(r"(?<!\\)(?:``|\*)", "", paragraph).split())
+    return _SENTENCE_ENDS.split(_ESCAPE.sub(r"\1", text))[0]
 
 
 def in_markdown(text: str) -> str:

@@ -68,6 +68,7 @@ def network_cost_of_blocks(blocks: "pd.DataFrame", metadata: Mapping[str, str]) 
         weights=4 * (int(blocks["parameters"].sum()) + head.parameters),
         cut_points=len(blocks),
         values=int(values.sum()),
+        sides=int(blocks[["height", "width"]].max(axis=1).sum()),
     )
 
 

@@ -109,10 +109,9 @@ def _check_result_target(target: str, parts: tuple[str, ...], studies: StudyFile
     """Refuse a path below the folder of results that names an unknown study or table."""
     study = _find_study_of_target(target, parts[0], studies)
     if parts[1:2] == ("tables",) and len(parts) == 3:
-        # Tables are kept as parquet, and exported as CSV for other programs.
-        tables = [
-            f"{name}.{suffix}" for suffix in ("parquet", "csv") for name in exported_tables(study)
-        ]
+        # Tables are kept as parquet, and exported as CSV for other programs and as LaTeX.
+        suffixes = ("parquet", "csv", "tex")
+        tables = [f"{name}.{suffix}" for suffix in suffixes for name in exported_tables(study)]
         if parts[2] not in (*tables, *_PAGES):
             check_target_names(study, {"table": Path(parts[2]).stem})
             raise unknown(study.path, "tables", parts[2], [*tables, *_PAGES])

@@ -35,8 +35,9 @@ class Comparison(Tables):
         self._networks = networks
         self.members = [each.member for each in networks]
 
-    def table(self, name: str) -> pd.DataFrame:
-        """Return a table by its name, with the rows of all networks; `model` names the network."""
+    def _whole_table(self, name: str) -> pd.DataFrame:
+        """Return a table with the rows of all networks; `model` names the network."""
+        self._measure_others(name)
         calls = [each.scope.own().get(name) for each in self._networks]
         called = zip(self._networks, calls, strict=True)
         unlike = [each.member.label for each, call in called if call != calls[0]]
@@ -65,6 +66,18 @@ class Comparison(Tables):
         """
         return super(Comparison, self._having_kind(kind)).plot(kind, ax, **options)
 
+    def overview(self) -> "Figure":
+        """Draw a page of the first network: its blocks, what is measured by depth, and verdicts."""
+        return super(Comparison, Comparison(self._networks[:1])).overview()
+
+    def _measure_others(self, name: str) -> None:
+        """Measure every network in memory with the user's function that measured one of them."""
+        scopes = [each.scope for each in self._networks if isinstance(each.scope, Scope)]
+        call = next((each.calls[name] for each in scopes if name in each.calls), None)
+        for scope in scopes:
+            if call is not None and name not in scope.own():
+                call(scope)
+
     def _claims_of_kind(self, kind: str) -> pd.DataFrame | None:
         return super(Comparison, self._having_kind(kind))._claims_of_kind(kind)
 
@@ -73,6 +86,7 @@ class Comparison(Tables):
 
         Return this comparison if it can draw the kind as a whole, or if none of its networks can.
         """
+        self._measure_others(kind)
         if kind in super().kinds():
             return self
         having = [each for each in self._networks if kind in each.scope.kinds()]
@@ -112,7 +126,7 @@ class Comparison(Tables):
 
 
 def _rows_of_network(network: _Compared, name: str) -> pd.DataFrame:
-    table = network.scope.table(name)
+    table = network.scope._whole_table(name)
     if "model" not in table:
         return table.assign(model=network.member.model)
     return rows_of(table, network.model).assign(model=network.member.model)

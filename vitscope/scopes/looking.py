@@ -58,6 +58,8 @@ class Scope(Tables):
         self._network = network
         # For each of the user's functions, how it was called, and its table.
         self._own: dict[str, tuple[Any, pd.DataFrame]] = {}
+        # The calls themselves, which a comparison repeats for other networks; they are not pickled.
+        self.calls: dict[str, Callable[[Any], pd.DataFrame]] = {}
         self._device = device
         self._maker = Maker(study, network, images, device, Path(folder.name))
         kinds = set(BLOCKS.read(self._maker.make("blocks"))["kind"])
@@ -117,14 +119,15 @@ class Scope(Tables):
         bootstrap = asdict(self.study.analysis.bootstrap)
         table = merge_means(Parts(self.name, iter(parts), points), "value", **bootstrap)
         self._own[name] = (_identity_of_call(function, keywords), table)
-        return table
+        self.calls[name] = lambda scope: scope.measure(function, **keywords)
+        return self.table(name)
 
     def own(self) -> dict[str, Any]:
         """Return the calls of the user's functions that have measured, by the function's name."""
         return {name: call for name, (call, _) in self._own.items()}
 
-    def table(self, name: str) -> pd.DataFrame:
-        """Return a table by its name, as the workflow has it; measure it if it is new."""
+    def _whole_table(self, name: str) -> pd.DataFrame:
+        """Return a table as the workflow has it; measure it if it is new."""
         if name in self._own:
             return self._own[name][1]
         if missing := self._maker.why_not(name):

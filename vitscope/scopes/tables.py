@@ -13,6 +13,7 @@ import pandas as pd
 import yaml
 
 from vitscope.claims.counting import count_by_recipe, count_claims, join_rows_of_figures
+from vitscope.claims.intervals import without_resamples
 from vitscope.claims.points import Published, at_snapshots, published_points_of_figure
 from vitscope.claims.report import findings_as_table
 from vitscope.claims.tables import CLAIMS
@@ -42,11 +43,18 @@ OTHERS = ("blocks", "predictions")
 class Tables:
     """Tables of one or several networks, by name or as attributes: `scope.feature_variance`."""
 
-    # Set by subclasses, which implement `table` and `available` too.
+    # Set by subclasses, which implement `_whole_table` and `available` too.
     members: Sequence[Member]
 
-    def table(self, name: str) -> pd.DataFrame:
-        """Return a table by its name, as the workflow has it."""
+    def table(self, name: str, resamples: bool = False) -> pd.DataFrame:
+        """Return a table by its name.
+
+        With `resamples`, as the workflow has it: with the values in 400 resamples of the images.
+        """
+        whole = self._whole_table(name)
+        return whole if resamples else without_resamples(whole)
+
+    def _whole_table(self, name: str) -> pd.DataFrame:
         raise NotImplementedError
 
     def available(self) -> list[str]:
@@ -98,7 +106,7 @@ class Tables:
         if kind in self.own():
             from vitscope.measures.own.show import plot_by_depth
 
-            plot_own = partial(plot_by_depth, self.table(kind), self.members, label=kind)
+            plot_own = partial(plot_by_depth, self._whole_table(kind), self.members, label=kind)
             return draw_styled(kind, ax, plot_own)
         return self._draw_members(kind, self.members, ax, options)
 
@@ -110,7 +118,7 @@ class Tables:
 
         there, member = self.kinds(), self.members[0]
         kinds = [kind for kind in KINDS_OF_PAGE if kind in there]
-        blocks, claims = self.table("blocks"), self.counted(*kinds)
+        blocks, claims = self._whole_table("blocks"), self.counted(*kinds)
         draw = [partial(self._draw_members, kind, self.members[:1]) for kind in kinds]
         of_first = claims["model"] == member.model
         with style(STYLE):
@@ -125,7 +133,7 @@ class Tables:
     def _draw_members(
         self, kind: str, members: Sequence[Member], ax: "Axes | None", options: Any = None
     ) -> "Figure":
-        tables = {name: self.table(name) for name in _kind_of_figure(kind).tables}
+        tables = {name: self._whole_table(name) for name in _kind_of_figure(kind).tables}
         return draw_kind_from_tables(
             kind, tables, members, {}, self._snapshots_of_kind(kind), ax, options or {}
         )
@@ -161,7 +169,7 @@ class Tables:
             return None
         names = {evidence.table, "blocks"}
         tables = at_snapshots(
-            {name: self.table(name) for name in names}, self._snapshots_of_kind(kind)
+            {name: self._whole_table(name) for name in names}, self._snapshots_of_kind(kind)
         )
         models = [member.model for member in self.members]
         return count_claims(kind, evidence, tables, models, {}, {})
@@ -175,7 +183,9 @@ class Tables:
 
         drawn = BytesIO()
         with style(STYLE):
-            figure = plot_cut_points(rows_of(self.table("blocks"), member.model), member.label)
+            figure = plot_cut_points(
+                rows_of(self._whole_table("blocks"), member.model), member.label
+            )
             about = {"Date": None, "Title": f"Blocks of {member.label}, and their multiply-adds"}
             figure.savefig(drawn, format="svg", metadata=about)
         return drawn.getvalue().decode()
@@ -183,7 +193,7 @@ class Tables:
     def _repr_html_(self) -> str:
         """Show in a notebook where each network is read: a picture and a table of cut points."""
         columns = ["index", "name", "kind", "stage", "channels", "height", "width"]
-        blocks = self.table("blocks")
+        blocks = self._whole_table("blocks")
         parts = []
         for member in self.members:
             rows = rows_of(blocks, member.model)[[*columns, "parameters", "operations"]]
@@ -283,8 +293,8 @@ class Made(Tables):
             escaped_member(describing.describe_member(study, name)) for name in study.models_of()
         ]
 
-    def table(self, name: str) -> pd.DataFrame:
-        """Return a table by its name, with the rows of all its models."""
+    def _whole_table(self, name: str) -> pd.DataFrame:
+        """Return a table with the rows of all its models."""
         return self._table_of_subjects(name, [*self._files_of_table(name)])
 
     def available(self) -> list[str]:

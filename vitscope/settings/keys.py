@@ -25,7 +25,12 @@ NAME: Settings = {
     "maxLength": 64,
     "title": "letters, digits, '-' and '_', the first a letter or a digit, and no end that repeats",
 }
-ONE_LINE: Settings = {"pattern": r"^[^\n\t]*$(?!\n)", "maxLength": 200, "title": "one line of text"}
+# The characters without width are not all spaces to Python.
+ONE_LINE: Settings = {
+    "pattern": r"^(?=.*[^\s\u00ad\u200b-\u200d\u2060\ufeff])[^\n\t]*$(?!\n)",
+    "maxLength": 200,
+    "title": "one line of text that is not blank",
+}
 # Snakemake would take a name in braces for the wildcard of a rule.
 FILE: Settings = {"pattern": r"^[^{}\n]+$(?!\n)", "title": "a path without braces"}
 ADDRESS: Settings = {
@@ -36,8 +41,9 @@ SHA256: Settings = {
     "pattern": r"^[0-9a-f]{64}$(?!\n)",
     "title": "64 hexadecimal digits in lower case",
 }
-# A side, or a height and a width, of at least 8 pixels.
-SIZE: Settings = {"minimum": 8, "items": {"minimum": 8}, "minItems": 2, "maxItems": 2}
+# A side, or a height and a width, of at least 8 pixels; more than 4,096 are a slip.
+SIDE: Settings = {"minimum": 8, "maximum": 4096}
+SIZE: Settings = {**SIDE, "items": SIDE, "minItems": 2, "maxItems": 2}
 ONE_OR_THREE = [{"minItems": count, "maxItems": count} for count in (1, 3)]
 MEANS: Settings = {
     "oneOf": ONE_OR_THREE,

@@ -62,6 +62,7 @@ def check_study(study: Study, results: str) -> None:
     check_data_sets(study)
     for measure in registry.names():
         registry.declared(measure).check(study)
+    _check_recipes(study)
     _check_training(study, results)
 
 
@@ -313,6 +314,21 @@ def _check_files_of_buildup(study: Study, key: str, entry: BuildUp) -> None:
         hint = nearest(entry.published, files)
         allowed = f"{listed(files)}, which have accuracies by number of MSAs.{hint}"
         raise wrong(study.path, f"{key}.published", entry.published, allowed)
+
+
+def _check_recipes(study: Study) -> None:
+    """Refuse recipes whose settings do not go together, each of which is allowed alone."""
+    if study.training is None:
+        return
+    recipes = {f"models.{name}.training": study.recipe(name) for name in study.own_models}
+    recipes |= {f"buildups.{name}.training": study.recipe_of_steps(name) for name in study.buildups}
+    for key, recipe in {"training": study.training, **recipes}.items():
+        if recipe.crop and recipe.crop[0] > recipe.crop[1]:
+            allowed = "the smaller share first."
+            raise wrong(study.path, f"{key}.crop", recipe.crop, allowed)
+        if recipe.warmup_epochs > recipe.epochs:
+            allowed = f"at most {recipe.epochs}, which is `epochs`."
+            raise wrong(study.path, f"{key}.warmup_epochs", recipe.warmup_epochs, allowed)
 
 
 def _check_training(study: Study, results: str) -> None:

@@ -1,7 +1,9 @@
 """Web addresses: hide passwords and tokens before logs, records and figures show an address."""
 
 import re
+from collections.abc import Mapping
 from hashlib import sha256
+from typing import Any
 
 DIGITS = 8
 _USER = re.compile(r"(?<=//)[^/?#]*@")
@@ -15,6 +17,20 @@ def redact(address: str) -> str:
     place, mark, query = _USER.sub("", address.partition("#")[0]).partition("?")
     place = _PARAMETERS.sub(lambda found: (found[1] or "") + _secret_digest(found[0]), place)
     return place + mark + "".join(map(_redact_part_of_web_query, re.split(r"([&;])", query)))
+
+
+def without_secrets(settings: Any) -> Any:
+    """Return settings with every address in them, the values of `url`, redacted."""
+    if isinstance(settings, Mapping):
+        return {
+            key: redact(value)
+            if key == "url" and isinstance(value, str)
+            else without_secrets(value)
+            for key, value in settings.items()
+        }
+    if isinstance(settings, list | tuple):
+        return type(settings)(map(without_secrets, settings))
+    return settings
 
 
 def _redact_part_of_web_query(part: str) -> str:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from vitscope import __version__
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, visible
 from vitscope.files.untrusted import disguise_of
 from vitscope.files.whole import md5_of, sha256_of
 from vitscope.progress import Clock, Say, say_on_stderr
@@ -311,6 +311,12 @@ def _fill_partial_download(source: _DownloadSource, partial: _Partial, say: Say)
         # Refuse a response that cannot be the file before reading its bytes.
         if response.headers.get_content_type() == "text/html":
             raise source.disguise_error("a web page")
+        encoding = response.headers["Content-Encoding"] or "identity"
+        if encoding.strip().lower() != "identity":
+            raise source.failure(
+                f"comes in the encoding {visible(encoding)[:40]}, which was not asked for",
+                "download it by hand and give its path, or give another address",
+            )
         source.check_size(total)
         if not resumed:
             partial.begin(redact(source.url), strong, total)

@@ -33,6 +33,8 @@ def test_classes_are_folders_in_the_order_of_their_names(tmp_path: Path) -> None
     assert folder.classes == ["ant", "zebra"]
     assert folder.empty == ["empty"]
     assert values(folder) == [(20, 0), (30, 0), (10, 1)]
+    image(tmp_path / "zebra" / "2.gif", 50)
+    assert len(open_path("folder", tmp_path)) == 4
     flat = open_path("folder", tmp_path / "ant")
     assert (flat.classes, values(flat)) == ([], [(20, -1), (30, -1)])
 

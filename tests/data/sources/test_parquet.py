@@ -1,4 +1,6 @@
 import json
+import resource
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,32 @@ def test_names_of_classes(tmp_path: Path) -> None:
     assert open_path("parquet", path).classes == names
     pq.write_table(table(slice(0, 2)), path)
     assert open_path("parquet", path).classes == []
+
+
+def test_a_note_of_classes_that_is_nested_too_deeply_names_none(tmp_path: Path) -> None:
+    table = pa.table({"img": pa.array([b"x"]), "label": pa.array([0])})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table.replace_schema_metadata({"huggingface": "[" * 100_000}), path)
+    assert open_path("parquet", path).classes == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
+def test_the_footer_is_read_in_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = []
+
+    def open_and_note(path: Path) -> pq.ParquetFile:
+        limits.append(resource.getrlimit(resource.RLIMIT_DATA)[0])
+        return opened(path)
+
+    pq.write_table(pa.table({"img": pa.array([b"x"]), "label": pa.array([0])}), tmp_path / "a")
+    opened, before = pq.ParquetFile, resource.getrlimit(resource.RLIMIT_DATA)[0]
+    monkeypatch.setattr(pq, "ParquetFile", open_and_note)
+    open_path("parquet", tmp_path / "a")
+    assert limits
+    assert before not in limits
+    assert resource.getrlimit(resource.RLIMIT_DATA)[0] == before
 
 
 def test_columns_may_be_named(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_its_docstring_is_the_caption(tmp_path: Path) -> None:
     kind = known.kinds()["tails"]
     assert kind.tables == ("tails",)
     assert title_of(kind) == "Kurtosis of feature maps"
-    assert caption_of(kind) == "**Kurtosis of feature maps.**\n\nOf all values of a map."
+    assert caption_of(kind) == r"**Kurtosis of feature maps.**" "\n\n" r"Of all values of a map\."
     assert known.names()[-1] == "tails"
 
 

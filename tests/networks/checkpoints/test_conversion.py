@@ -261,6 +261,13 @@ def test_values_that_are_not_finite_are_refused(tmp_path):
     assert "holds values in layer0.0.weight that are not finite" in misfit(tmp_path, weights)
 
 
+@pytest.mark.parametrize("kind", [torch.int8, torch.bool])
+def test_weights_that_were_rounded_are_refused(tmp_path, kind):
+    weights = {name: value.to(kind) for name, value in network_weights().items()}
+    sentence = misfit(tmp_path, weights)
+    assert re.search(rf"holds \S+ as {kind} where the network has torch.float32: give", sentence)
+
+
 def test_a_wrong_digest_is_refused(tmp_path):
     source = saved(tmp_path / "source.pth", network_weights())
     digest = hashlib.sha256(source.read_bytes()).hexdigest()

@@ -18,7 +18,7 @@ SOURCE: dict[str, Any] = {
     "glanced": True,
 }
 
-SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
+SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 
 
 def open_split(source: Mapping[str, Any], split: str, file: Path) -> ImageFiles:

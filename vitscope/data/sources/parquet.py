@@ -15,7 +15,7 @@ from vitscope.data.source import Sample, Source
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.images import decode_image
-from vitscope.files.untrusted import steps_in_bounded_memory
+from vitscope.files.untrusted import bounded_memory, steps_in_bounded_memory
 from vitscope.files.whole import sha256_of
 
 SOURCE: dict[str, Any] = {
@@ -70,7 +70,7 @@ class Parquet(Source):
         try:
             features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
             self.classes = [str(name) for name in features[self._label]["names"]]
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, RecursionError):
             self.classes = []
         self._counts = [opened.metadata.num_rows for opened in files]
         digests = [sha256_of(path) for path in self._paths]
@@ -140,9 +140,12 @@ class Parquet(Source):
 
 def _open_parquet(path: Path) -> pq.ParquetFile:
     try:
-        file = pq.ParquetFile(path)
-        # Reading the schema raises an error if it is damaged.
-        _ = file.schema_arrow
+        with bounded_memory(path):
+            file = pq.ParquetFile(path)
+            # Reading the schema raises an error if it is damaged.
+            _ = file.schema_arrow
+    except VitscopeError:
+        raise
     except Exception as error:  # Damaged bytes may raise any exception.
         raise VitscopeError(f"{path} is not a readable parquet file: get it again.") from error
     return file

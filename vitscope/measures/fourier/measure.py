@@ -120,6 +120,8 @@ FOURIER = Measure(
     arguments=choose_rings_and_bands,
     merge=Merge(bootstrap, at_cut_points=True),
     seconds_per_gb=1.9,
+    # Half of them diagonal and half of them radial frequencies.
+    numbers_per_side=1,
 )
 
 SPECTRUM_TABLE = Table(

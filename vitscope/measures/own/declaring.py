@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.errors import VitscopeError, quoted
+from vitscope.files.pages import as_rst
 from vitscope.files.tables import Columns, Table
 from vitscope.measures import registry
 from vitscope.measures.columns import mean_columns, per_image_columns
@@ -94,12 +95,12 @@ class _OwnMeasureFile:
         self.names = {*functions, *self._values}
 
     def caption(self, name: str) -> str:
-        """Turn the docstring into a caption; its first sentence becomes the title."""
+        """Turn the docstring, plain text, into a caption; its first sentence is the title."""
         text = self._docstring or f"{_label_from_name(name)} by depth."
         summary, _, rest = text.partition("\n\n")
         title, _, more = " ".join(summary.split()).partition(". ")
-        first = f"**{title.rstrip('.')}.** {more}".rstrip()
-        return "\n\n".join(filter(None, (first, rest)))
+        first = f"**{as_rst(title.rstrip('.'))}.** {as_rst(more)}".rstrip()
+        return "\n\n".join(filter(None, (first, as_rst(rest))))
 
     def measure(self, name: str) -> Measure:
         """Build the measure that `MEASURE` describes; without it, a measure of latents."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
 COUNTS: dict[str, Any] = {"type": "array", "items": COUNT}
+# Ten times as many blocks as the deepest networks have.
+BLOCKS: dict[str, Any] = COUNT | {"maximum": 10_000}
 VALUES: dict[str, dict[str, Any]] = {
     "text": {"type": "string"},
     "path": {"type": "string", "minLength": 1},
@@ -24,6 +26,9 @@ VALUES: dict[str, dict[str, Any]] = {
     "count": COUNT,
     "counts": COUNTS,
     "counts of four stages": COUNTS | {"minItems": 4, "maxItems": 4},
+    "blocks": BLOCKS,
+    "blocks of stages": COUNTS | {"items": BLOCKS},
+    "blocks of four stages": COUNTS | {"items": BLOCKS, "minItems": 4, "maxItems": 4},
     "ratio": {"type": "number", "exclusiveMinimum": 0},
     "share": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
     "depth of a ResNet": {"enum": [18, 34, 50, 101, 152]},
@@ -31,7 +36,7 @@ VALUES: dict[str, dict[str, Any]] = {
 }
 USUAL: dict[str, tuple[str, str] | dict[str, Any]] = {
     "block": ("residual block", "The kind of residual block."),
-    "blocks": ("counts of four stages", "Blocks of each stage."),
+    "blocks": ("blocks of four stages", "Blocks of each stage."),
     "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
     "stem": (
         "flag",

@@ -118,6 +118,7 @@ def convert(
     named = {id(tensor): place.before + name for name, tensor in place.weights.items()}
     about = _describe_failed_conversion(place, foreign, network, model)
     check_translated_names(weights, wanted, network, where, named=named, about=about)
+    _check_kinds_of_weights(weights, wanted, where)
     # Use the order and the dtypes of the network.
     fitted = {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
     _check_finite_weights(fitted, where)
@@ -182,6 +183,16 @@ def _print_conversion_choice(
     if translated.left_out:
         names = [place.before + name for name in translated.left_out]
         print(f"{where} holds what the network has no use for: {first_of(names, SHOWN)}.")
+
+
+def _check_kinds_of_weights(weights: StateDict, wanted: StateDict, what: str) -> None:
+    """Refuse whole numbers and truth values for weights that are none: they were rounded."""
+    for name, tensor in wanted.items():
+        if tensor.is_floating_point() and not weights[name].is_floating_point():
+            raise VitscopeError(
+                f"{what} holds {name} as {weights[name].dtype} where the network has "
+                f"{tensor.dtype}: give weights that were not rounded."
+            )
 
 
 def _check_finite_weights(weights: StateDict, what: str) -> None:

@@ -43,7 +43,7 @@ def describe_source(checkpoint: Mapping[str, Any]) -> str:
     """Say where a checkpoint comes from, without local folders and without secrets."""
     place = _weight_source_key(checkpoint)
     if place == "made":
-        return "made by the function of its network"
+        return "made by the function of its network, untrained unless it loads some"
     named = str(checkpoint[place])
     if place == "url":
         return redact(named)

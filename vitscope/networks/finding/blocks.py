@@ -71,7 +71,8 @@ def list_blocks(
             shape = "x".join(map(str, found.outputs))
             raise VitscopeError(
                 f"the network returns {shape} values for an image, where its data have {classes} "
-                f"classes: give it as many outputs, or its data as many classes."
+                f"classes: say `classes: {shape}` of the model if each output is a class, or give "
+                f"it as many outputs as its data have classes."
             )
         shapes, parts, unread = _measure_block_costs(model, run, found.points, images[:1])
         table = _tabulate_blocks(name, found.points, shapes, parts[:-1], found.lost)

@@ -126,12 +126,13 @@ def _build_network_to_check(
         origin = weight_sources.describe_source(checkpoint)
         if "made" in checkpoint:
             convert_made(network, target, label=name, origin=origin)
-        else:
-            where = f"{study}: models.{name}.checkpoint"
-            source = weight_sources.local_file(where, checkpoint, root, study)
-            if source is None:
-                later = "weights not compared, since they are to be downloaded"
-                return drawn_network(network).eval(), later
-            key, ignore = checkpoint.get("key"), checkpoint.get("ignore", ())
-            convert(source, network, target, label=name, origin=origin, key=key, ignore=ignore)
+            made = "with the weights that its function returns, untrained unless it loads some"
+            return load_converted_model(target, network), made
+        where = f"{study}: models.{name}.checkpoint"
+        source = weight_sources.local_file(where, checkpoint, root, study)
+        if source is None:
+            later = "weights not compared, since they are to be downloaded"
+            return drawn_network(network).eval(), later
+        key, ignore = checkpoint.get("key"), checkpoint.get("ignore", ())
+        convert(source, network, target, label=name, origin=origin, key=key, ignore=ignore)
         return load_converted_model(target, network), "the weights fit"

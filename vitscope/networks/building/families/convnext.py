@@ -6,7 +6,7 @@ ARCH = {
     "properties": {
         "name": ("text", "One of timm's ConvNeXts, such as `convnext_tiny`."),
         "patch_size": ("count", "Side of a patch of the stem, in pixels."),
-        "depths": ("counts of four stages", "Blocks of each stage."),
+        "depths": ("blocks of four stages", "Blocks of each stage."),
         "dims": ("counts of four stages", "Channels of each stage."),
         "drop_path_rate": "usual",
     },

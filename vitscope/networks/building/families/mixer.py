@@ -6,7 +6,7 @@ ARCH = {
     "properties": {
         "name": ("text", "One of timm's MLP-Mixers, such as `mixer_b16_224`."),
         "patch_size": ("count", "Side of a patch, in pixels."),
-        "num_blocks": ("count", "Blocks, each an MLP over tokens and one over channels."),
+        "num_blocks": ("blocks", "Blocks, each an MLP over tokens and one over channels."),
         "embed_dim": ("count", "Channels of every token."),
         "mlp_ratio": {
             "description": "Hidden over outer width, over tokens and channels; 0.5, 4 if left out.",

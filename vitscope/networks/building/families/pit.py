@@ -8,7 +8,7 @@ ARCH = {
         "patch_size": ("count", "Side of a patch, in pixels."),
         "stride": ("count", "Distance of patches, in pixels."),
         "base_dims": ("counts", "Channels of a head, by stage."),
-        "depth": ("counts", "Blocks of each stage."),
+        "depth": ("blocks of stages", "Blocks of each stage."),
         "heads": ("counts", "Heads of an MSA, by stage."),
         "mlp_ratio": ("ratio", "Hidden over outer width of the MLPs; 4 if left out."),
         "drop_path_rate": "usual",

@@ -8,7 +8,7 @@ ARCH = {
         "patch_size": ("count", "Side of a patch, in pixels."),
         "window_size": ("count", "Side of the windows of attention, in tokens."),
         "embed_dim": ("count", "Channels of the first stage; each stage doubles them."),
-        "depths": ("counts", "Blocks of each stage."),
+        "depths": ("blocks of stages", "Blocks of each stage."),
         "num_heads": ("counts", "Heads of an MSA, by stage."),
         "mlp_ratio": ("ratio", "Hidden over outer width of the MLPs; 4 if left out."),
         "qkv_bias": ("flag", "Whether queries, keys and values have a bias; true if left out."),

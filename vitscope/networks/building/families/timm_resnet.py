@@ -10,7 +10,7 @@ ARCH = {
     "properties": {
         "name": ("text", "One of timm's ResNets, such as `resnet50`."),
         "block": ("residual block", "The kind of residual block."),
-        "layers": ("counts of four stages", "Blocks of each stage."),
+        "layers": ("blocks of four stages", "Blocks of each stage."),
         "drop_path_rate": "usual",
     },
     "oneOf": [{"required": ["name"]}, {"required": ["block", "layers"]}],

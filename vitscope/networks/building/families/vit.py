@@ -11,7 +11,7 @@ ARCH = {
         "name": ("text", "One of timm's ViTs or DeiTs, such as `vit_tiny_patch16_224`."),
         "patch_size": ("count", "Side of a patch, in pixels."),
         "embed_dim": ("count", "Channels of every token."),
-        "depth": ("count", "Blocks, each an MSA and an MLP."),
+        "depth": ("blocks", "Blocks, each an MSA and an MLP."),
         "num_heads": ("count", "Heads of an MSA."),
         "mlp_ratio": ("ratio", "Hidden over outer width of the MLPs; 4 if left out."),
         "qkv_bias": ("flag", "Whether queries, keys and values have a bias; true if left out."),
