@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import warning_metadata
-from vitscope.networks.building.networks import uncompiled
+from vitscope.networks.building.networks import refuse_unreadable_network, uncompiled
 from vitscope.networks.building.own_code import explain_network_code_failure
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import multiplies_values
@@ -82,6 +82,7 @@ def list_blocks(
         return Blocks(table, parts[-1], found.points, uncovered, warnings)
 
     try:
+        refuse_unreadable_network(model)
         return on_shapes(model.eval(), network, list_blocks_in_pass)
     except VitscopeError as error:
         raise VitscopeError(f"models.{name}: {error}") from error
