@@ -52,9 +52,10 @@ def refuse_unreadable_network(network: nn.Module) -> None:
         if is_lazy(tensor)
     ]
     if lazy:
+        name = quoted(lazy[0] or type(network).__name__)
         raise VitscopeError(
-            f"the module {quoted(lazy[0] or type(network).__name__)} of the network is lazy: it has "
-            f"no weights before its first pass: run the network once on images."
+            f"the module {name} of the network is lazy, and has no weights before its first pass: "
+            f"run the network once on images."
         )
 
 

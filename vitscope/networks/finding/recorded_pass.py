@@ -56,7 +56,7 @@ class RecordedPass:
         self.ways = Ways(flow)
         self._found_ways: dict[int, Way | None] = {}
         self.order = flow.needed()
-        # Leave out a stack that the next operation sums up: it is part of that sum.
+        # Leave out a stack that a later operation sums up: it is part of that sum.
         stacks = self.ways.summed_stacks
         self.dominators = [index for index in flow.dominators() if index not in stacks]
 
