@@ -105,3 +105,42 @@ def test_scripted_networks_are_refused_in_a_sentence(make: Callable[[nn.Module],
     model = nn.Sequential(nn.Conv2d(3, C, 4, 4), nn.Flatten(), nn.Linear(16 * C, 5)).eval()
     with pytest.raises(VitscopeError, match="give the network that was scripted"):
         look(make(model))
+
+
+class Outside(nn.Module):
+    """An MLP whose result leaves torch, and comes back."""
+
+    def __init__(self, by: str) -> None:
+        super().__init__()
+        self.layer, self.by = mlp(), by
+
+    def forward(self, x: Tensor) -> Tensor:
+        f = self.layer(x)
+        if self.by == "numpy":
+            return torch.from_numpy(f.detach().numpy().copy())
+        if self.by == "tolist":
+            return torch.tensor(f.tolist())
+        return f / f.abs().amax().item() if self.by == "item" else f / f.numel()
+
+
+@pytest.mark.parametrize("by", ["numpy", "tolist", "item"])
+def test_what_leaves_torch_is_told(by: str) -> None:
+    scope = look(net(Outside(by)))
+    (warning,) = [each for each in scope.warnings if "NumPy or Python" in each]
+    # Its sum, or the operation that takes the number.
+    assert ("in 'blocks.1' " if by != "item" else "in 'blocks.1.branch' ") in warning
+
+
+def test_what_stays_in_torch_is_not() -> None:
+    assert look(net(Outside("torch"))).warnings == []
+
+
+class Choosing(nn.Module):
+    """Needs values to run, but takes no number of the images."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * x if x.isfinite().all() else x
+
+
+def test_a_check_of_values_is_no_number_taken() -> None:
+    assert look(net(Choosing())).warnings == []

@@ -11,7 +11,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, first_of, quoted
 from vitscope.files.tables import warning_metadata
 from vitscope.networks.building.networks import refuse_unreadable_network, uncompiled
 from vitscope.networks.building.own_code import explain_network_code_failure
@@ -26,6 +26,7 @@ from vitscope.networks.finding.dataflow import (
     Operation,
     Run,
     keeping_attributes,
+    modules_beside_torch,
     on_shapes,
     record_dataflow,
     without_onednn,
@@ -34,6 +35,8 @@ from vitscope.networks.finding.operations import Args, Kwargs
 from vitscope.networks.finding.search import search_for_cut_points
 
 Shape = tuple[int, ...]
+# Name at most this many modules in a warning.
+SHOWN = 3
 
 
 class Blocks(NamedTuple):
@@ -66,6 +69,8 @@ def list_blocks(
         # Restore attributes that modules set, such as cached biases: the next pass would read them.
         with keeping_attributes(model):
             found = search_for_cut_points(model, images, run, points, norms)
+            # With values, code beside torch runs too, such as that of NumPy.
+            beside = modules_beside_torch(model, images) if run is model else []
         classes = network.get("classes")
         if classes is not None and found.outputs != (classes,):
             shape = "x".join(map(str, found.outputs))
@@ -78,7 +83,8 @@ def list_blocks(
         uncovered = [*found.uncovered]
         if unread:
             uncovered.append(f"{unread} parameters that no operation reads")
-        warnings = [f"models.{name}: {warning}." for warning in found.warnings]
+        said = [*found.warnings, *_warn_of_values_beside_torch(beside)]
+        warnings = [f"models.{name}: {warning}." for warning in said]
         return Blocks(table, parts[-1], found.points, uncovered, warnings)
 
     try:
@@ -90,6 +96,16 @@ def list_blocks(
         if reason := explain_network_code_failure(error):
             raise VitscopeError(f"models.{name}: {reason}") from error
         raise
+
+
+def _warn_of_values_beside_torch(modules: Sequence[str]) -> Iterator[str]:
+    if modules:
+        named = first_of([quoted(module or "the network") for module in modules], SHOWN)
+        yield (
+            f"in {named} numbers that depend on the images are computed by NumPy or Python, as by "
+            f".numpy(), .tolist() or .item(): what is made of them is taken for constant, and "
+            f"branches through it are in no figure; compute it with torch"
+        )
 
 
 def _tabulate_blocks(
