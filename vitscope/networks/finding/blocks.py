@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import pandas as pd
@@ -32,7 +33,7 @@ from vitscope.networks.finding.dataflow import (
     without_onednn,
 )
 from vitscope.networks.finding.operations import Args, Kwargs
-from vitscope.networks.finding.search import search_for_cut_points
+from vitscope.networks.finding.search import FoundPoints, search_for_cut_points
 
 Shape = tuple[int, ...]
 # Name at most this many modules in a warning.
@@ -45,10 +46,12 @@ class Blocks(NamedTuple):
     points: list[CutPoint]
     uncovered: list[str]
     warnings: list[str]
+    read: str
 
     def metadata(self) -> dict[str, str]:
         head = {f"head_{cost}": str(value) for cost, value in self.head._asdict().items()}
-        found = {"uncovered": "; ".join(self.uncovered), **warning_metadata(self.warnings)}
+        found = {"uncovered": "; ".join(self.uncovered), "read": self.read}
+        found |= warning_metadata(self.warnings)
         return head | found | {"cut_points": write_cut_points(self.points)}
 
 
@@ -79,13 +82,14 @@ def list_blocks(
                 f"classes: give it as many outputs, or its data as many classes."
             )
         shapes, parts, unread = _measure_block_costs(model, run, found.points, images[:1])
-        table = _tabulate_blocks(name, found.points, shapes, parts[:-1], found.lost)
+        table = _tabulate_blocks(name, found.points, shapes, parts[:-1], found.missed)
         uncovered = [*found.uncovered]
         if unread:
             uncovered.append(f"{unread} parameters that no operation reads")
         said = [*found.warnings, *_warn_of_values_beside_torch(beside)]
         warnings = [f"models.{name}: {warning}." for warning in said]
-        return Blocks(table, parts[-1], found.points, uncovered, warnings)
+        read = _describe_what_is_read(found, parts)
+        return Blocks(table, parts[-1], found.points, uncovered, warnings, read)
 
     try:
         refuse_unreadable_network(model)
@@ -96,6 +100,16 @@ def list_blocks(
         if reason := explain_network_code_failure(error):
             raise VitscopeError(f"models.{name}: {reason}") from error
         raise
+
+
+def _describe_what_is_read(found: FoundPoints, parts: Sequence[Part]) -> str:
+    """Return how many sums of stream and branch, and how much of the work, is at cut points."""
+    joins, missed = sum(point.how == "join" for point in found.points), sum(found.missed)
+    whole = sum(part.operations for part in parts)
+    counted = zip(parts, found.missed, strict=True)
+    read = sum(part.operations for part, without in counted if not without)
+    share = f", {read / whole:.0%} of the operations" if whole else ""
+    return f"{joins} of {joins + missed} sums{share}"
 
 
 def _warn_of_values_beside_torch(modules: Sequence[str]) -> Iterator[str]:
@@ -109,10 +123,15 @@ def _warn_of_values_beside_torch(modules: Sequence[str]) -> Iterator[str]:
 
 
 def _tabulate_blocks(
-    name: str, points: Sequence[CutPoint], shapes: Sequence[Shape], parts: Sequence[Part], lost: int
+    name: str,
+    points: Sequence[CutPoint],
+    shapes: Sequence[Shape],
+    parts: Sequence[Part],
+    missed: Sequence[int],
 ) -> pd.DataFrame:
-    # Count lost sums in the depth too, since the cut points do not reach the network's end.
-    last = max(len(points) - 1 + lost, 1)
+    # Count sums that are no cut points in the depth too: it is that of the whole network.
+    before = [*accumulate(missed)]
+    last = max(len(points) - 1 + before[-1], 1)
     return pd.DataFrame(
         {
             "model": name,
@@ -120,7 +139,7 @@ def _tabulate_blocks(
             "name": point.name,
             "kind": point.kind,
             "stage": point.stage,
-            "depth": index / last,
+            "depth": (index + before[index]) / last,
             **dict(zip(("channels", "height", "width"), shape, strict=True)),
             "norm": point.norm,
             **part._asdict(),

@@ -231,13 +231,32 @@ class Ways:
 
     def _is_stream(self, value: Value, stream: int) -> bool:
         """Tell whether a value is the stream itself, moved or times constants."""
-        while value.operation > stream:
+        return self._origin(value, stream) == stream
+
+    def _origin(self, value: Value, first: int) -> int:
+        """Return which operation, not before `first`, computed what a value moves or scales."""
+        while value.operation > first:
             parts, index = self.addends(value.operation), value.operation
             if len(parts.added) != 1 or parts.computed or self._takes_parts(index):
-                return False
+                break
             (place,) = parts.added
             value = flat_arguments(self.flow.operations[index])[place]
-        return value.operation == stream
+        return value.operation
+
+    def adds_branch(self, index: int, first: int) -> bool:
+        """Tell whether an operation adds, to a value that is not before `first`, what works on it.
+
+        This is a unit of a residual stream, whether or not all paths of the network meet there.
+        """
+        operands = [*dict.fromkeys(self.flow.operations[index].operands())]
+        for value in operands if self.adds(index) else ():
+            origin = self._origin(value, first)
+            for other in operands:
+                behind = [self.flow.operations[i] for i in self.ancestors(other, origin)]
+                works = any(ops.multiplies(op.name) or ops.is_fourier(op.name) for op in behind)
+                if works and any(v.operation == origin for op in behind for v in op.operands()):
+                    return True
+        return False
 
     def _sums_with_stream(self, stream: int, end: int) -> set[int]:
         """Return the operations up to `end` that the stream reaches when added, moved or scaled."""

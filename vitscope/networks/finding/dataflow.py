@@ -397,19 +397,19 @@ def modules_beside_torch(model: nn.Module, images: Tensor) -> list[str]:
             passes.append(record_dataflow(model, each).operations)
     return [
         *dict.fromkeys(
-            one.module for one, other in zip(*passes, strict=True) if not _take_equal(one, other)
+            one.module for one, other in zip(*passes, strict=False) if not _take_equal(one, other)
         )
     ]
 
 
 def _take_equal(one: Operation, other: Operation) -> bool:
     """Tell whether an operation takes the same constants and numbers in two passes."""
-    pairs = zip(
-        *(tree_leaves((each.args, dict(each.kwargs))) for each in (one, other)), strict=True
-    )
+    leaves = (tree_leaves((each.args, dict(each.kwargs))) for each in (one, other))
     return all(
-        same_bytes(a.tensor, b.tensor) if isinstance(a, Constant) else a == b or a != a
-        for a, b in pairs
+        same_bytes(a.tensor, b.tensor)
+        if isinstance(a, Constant) and isinstance(b, Constant)
+        else a == b or a != a
+        for a, b in zip(*leaves, strict=False)
     )
 
 

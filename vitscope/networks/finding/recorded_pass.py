@@ -220,6 +220,24 @@ class RecordedPass:
         of_several = [i for i in named if len(set(self.operations[i].operands())) > 1]
         return [*filter(self.maps.layout, of_several)]
 
+    def units_outside(self, end: int, joined: bool) -> list[int]:
+        """Return the sums of stream and branch around which paths lead, between two dominators.
+
+        `end` is the second dominator. If branches join the stream there, as `joined` says, sums
+        within them are no units; sums on the way of the stream are, if a branch works on them.
+        """
+        start = self.before(end)
+        inner = self.additions(start, end)
+        if joined:
+            way = self.way(end)
+            if way is None or len(way.sums) < 2:
+                return []
+            branches = self.ways.branches(way, start)
+            behind = {i for value in branches for i in self.ways.ancestors(value, start)}
+            earlier = {each.operation for each in way.sums[:-1]}
+            inner = [index for index in inner if index in earlier & behind]
+        return [index for index in inner if self.ways.adds_branch(index, start)]
+
     def stretches(self, cuts: Sequence[int]) -> list[tuple[int, int, float]]:
         """Return the start and end of each stretch between cuts, and its share of the layers.
 
