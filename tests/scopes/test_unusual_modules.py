@@ -144,3 +144,7 @@ class Choosing(nn.Module):
 
 def test_a_check_of_values_is_no_number_taken() -> None:
     assert look(net(Choosing())).warnings == []
+
+
+def test_a_scope_says_how_much_is_read() -> None:
+    assert look(net(mlp())).read == "3 of 3 sums, 100% of the operations"

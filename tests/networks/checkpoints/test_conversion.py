@@ -261,6 +261,14 @@ def test_values_that_are_not_finite_are_refused(tmp_path):
     assert "holds values in layer0.0.weight that are not finite" in misfit(tmp_path, weights)
 
 
+@pytest.mark.parametrize("kind", [torch.int8, torch.bool, torch.int32])
+def test_weights_that_are_no_numbers_with_a_point_are_refused(tmp_path, kind):
+    weights = network_weights()
+    name = next(name for name, tensor in weights.items() if tensor.ndim == 4)
+    sentence = misfit(tmp_path, {**weights, name: (100 * weights[name]).to(kind)})
+    assert f"'{name}' as {str(kind).removeprefix('torch.')}" in sentence
+
+
 def test_a_wrong_digest_is_refused(tmp_path):
     source = saved(tmp_path / "source.pth", network_weights())
     digest = hashlib.sha256(source.read_bytes()).hexdigest()

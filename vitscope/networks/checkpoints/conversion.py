@@ -92,6 +92,24 @@ def load_converted_model(path: Path, network: Network) -> nn.Module:
     return fill(model, weights)
 
 
+def _refuse_quantized_weights(
+    weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str
+) -> None:
+    """Refuse integers for weights with a point, since only their scales make weights of them."""
+    whole = [
+        name
+        for name, tensor in wanted.items()
+        if tensor.is_floating_point() and not weights[name].is_floating_point()
+    ]
+    if whole:
+        kind = str(weights[whole[0]].dtype).removeprefix("torch.")
+        raise VitscopeError(
+            f"{where} holds {first_of([*map(quoted, whole)], 3)} as {kind}, where the network has "
+            f"weights of {str(wanted[whole[0]].dtype).removeprefix('torch.')}, as where weights are "
+            f"quantized: give the weights before they were."
+        )
+
+
 def convert(
     source: Path,
     network: Network,
@@ -118,6 +136,7 @@ def convert(
     named = {id(tensor): place.before + name for name, tensor in place.weights.items()}
     about = _describe_failed_conversion(place, foreign, network, model)
     check_translated_names(weights, wanted, network, where, named=named, about=about)
+    _refuse_quantized_weights(weights, wanted, where)
     # Use the order and the dtypes of the network.
     fitted = {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
     _check_finite_weights(fitted, where)

@@ -92,7 +92,7 @@ def _index_of_cut(cut: Cut) -> int:
 
 def _sums_outside(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[int]:
     """Return the sums of stream and branch that other paths go around, after the first cut."""
-    joined = {cut.end for cut in cuts}
+    joined = {cut.end for cut in cuts if recorded.joins(cut.end)}
     ends = [each for each in recorded.dominators if cuts and each > cuts[0].index]
     return [index for end in ends for index in recorded.units_outside(end, end in joined)]
 
