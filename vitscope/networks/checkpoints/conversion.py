@@ -105,8 +105,7 @@ def _refuse_quantized_weights(
         kind = str(weights[whole[0]].dtype).removeprefix("torch.")
         raise VitscopeError(
             f"{where} holds {first_of([*map(quoted, whole)], 3)} as {kind}, where the network has "
-            f"weights of {str(wanted[whole[0]].dtype).removeprefix('torch.')}, as where weights are "
-            f"quantized: give the weights before they were."
+            f"numbers with a point, as where weights are quantized: give the weights before that."
         )
 
 

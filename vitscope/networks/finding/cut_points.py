@@ -191,7 +191,7 @@ CUT_POINT: Columns = {
     "stage": ("int32", "stage of the model, 0 for the stem"),
     "depth": (
         "float64",
-        "normalized depth: index over the largest index, counting sums that are no cut points",
+        "normalized depth: index over the largest index, with all sums counted",
     ),
     "channels": ("int32", "channels of the feature map"),
     "height": ("int32", "height of the feature map"),
