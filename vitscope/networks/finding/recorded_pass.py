@@ -195,8 +195,10 @@ class RecordedPass:
         works = any(ops.multiplies(name) or ops.is_fourier(name) for name in names)
         if attending and works:
             return "parallel"
-        # Leave out the operations of the shortcut, such as a projection.
-        branches = sorted(attending | others)
+        # Leave out the shortcut, such as a projection; a sum may multiply its branch too.
+        of_way = way.sums if way else ()
+        sums = {each.operation for each in of_way if self.ways.addends(each.operation).computed}
+        branches = sorted(attending | others | sums)
         return self._kind_of_operations(branches, end) if branches else self.kind(start, end)
 
     def holds_many_vectors(self, index: int) -> bool:
