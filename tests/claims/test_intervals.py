@@ -144,7 +144,7 @@ def test_shares_of_batches_have_the_interval_of_clopper_and_pearson():
         assert batch_share_interval(count, total) == pytest.approx(expected)
 
 
-DRAWS = {
+DRAWN = {
     "normal": (lambda chance, shape: chance.normal(size=shape), 0.0),
     "lognormal": (lambda chance, shape: chance.lognormal(0, 1.5, shape), 1.0),
     "heavy tails": (lambda chance, shape: chance.standard_t(1.5, shape), 0.0),
@@ -156,11 +156,11 @@ DRAWS = {
 }
 
 
-@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("count", [6, 9, 20])
 def test_intervals_of_medians_cover_them_whatever_batches_are_like(name, count):
     """A share of 2,000 draws is off by one percentage point at most, in two standard errors."""
-    draw, median = DRAWS[name]
+    draw, median = DRAWN[name]
     drawn = draw(np.random.default_rng(7), (2000, count))
     intervals = np.array([median_interval(values) for values in drawn])
     missed = np.mean((intervals[:, 0] > median) | (intervals[:, 1] < median))

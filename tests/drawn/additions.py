@@ -8,6 +8,7 @@ from functools import cache
 from types import CodeType
 from typing import Any
 
+import einops
 import torch
 from torch import Tensor
 
@@ -30,6 +31,7 @@ PLAIN = (
     "x = x + torch.zeros_like(x) + a",
     "x = torch.cat([x[None], a[None]]).sum(0)",
     "x = torch.nn.quantized.FloatFunctional().add(x, a)",
+    "x = einops.reduce([x, a], 'k ... -> ...', 'sum')",
     "x = x.scatter_add(1, torch.arange(x.shape[1])[:, None].expand(x.shape), a)",
     "x = (x + a) + b",
     "x = (a + b) + x",
@@ -88,6 +90,10 @@ WEIGHTED = {
     "x = (x - a) - b": ("x", "-a - b"),
     "x = torch.add(x + a, b, alpha=0.5)": ("x", "a + 0.5 * b"),
     "x = 0.9 * x + a + b": ("0.9 * x", "a + b"),
+    "x = x + (a - x)": ("x", "a - x"),
+    "x = 0.5 * (a - x) + x": ("x", "0.5 * (a - x)"),
+    "x = x - 0.5 * (x - a)": ("x", "0.5 * (a - x)"),
+    "x = torch.add(x, a - x, alpha=0.5)": ("x", "0.5 * (a - x)"),
 }
 SPELLINGS = (*PLAIN, *WEIGHTED)
 
@@ -112,7 +118,12 @@ def needs_front(text: str) -> bool:
 
 
 def add(text: str, x: Tensor, terms: list[Tensor], **others: Tensor) -> Tensor:
-    names: dict[str, Any] = {"torch": torch, "x": x, **dict(zip("abc", terms, strict=False))}
+    names: dict[str, Any] = {
+        "torch": torch,
+        "einops": einops,
+        "x": x,
+        **dict(zip("abc", terms, strict=False)),
+    }
     exec(_code(text), names | others, names)
     result: Tensor = names["x"]
     return result

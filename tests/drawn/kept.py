@@ -89,4 +89,6 @@ KEPT = (
     "how='residual'),))",
     "Network(width=16, blocks=(Block((Unit((Term('attend float64'),), 'x = torch.addmm("
     "x.flatten(0, 1), a.flatten(0, 1), W).unflatten(0, x.shape[:2])'),)), Block()))",
+    "Network(seed=44, blocks=(Block((Unit((Term('pool'),), add='x = torch.addmm(x.flatten(0, 1), "
+    "a.flatten(0, 1), W).unflatten(0, x.shape[:2])'),)),))",
 )

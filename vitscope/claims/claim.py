@@ -128,23 +128,29 @@ def value_in_row(value: str, column: str, name: str) -> Measured:
     return point_in_row
 
 
+def without_controls(models: Models) -> Models:
+    """Leave out the models that a study declares as controls: they are evidence of nothing."""
+    return {name: each for name, each in models.items() if not each.settings.get("control")}
+
+
 def every_model(models: Models) -> list[Subject]:
-    return [(model,) for model in models]
+    return [(model,) for model in without_controls(models)]
 
 
 def every_pair(models: Models) -> list[Subject]:
-    return [*combinations(models, 2)]
+    return [*combinations(without_controls(models), 2)]
 
 
 def convolutional(models: Models) -> list[Subject]:
     """Choose the models that have Convs and no MSAs."""
-    having = {model: traits.kinds for model, traits in models.items()}
+    having = {model: traits.kinds for model, traits in without_controls(models).items()}
     return [(model,) for model, kinds in having.items() if "conv" in kinds and "msa" not in kinds]
 
 
 def attending(models: Models) -> list[Subject]:
     """Choose the models that have MSAs."""
-    return [(model,) for model, traits in models.items() if "msa" in traits.kinds]
+    found = without_controls(models).items()
+    return [(model,) for model, traits in found if "msa" in traits.kinds]
 
 
 def attention_against_convolution(models: Models) -> list[Subject]:
@@ -177,7 +183,7 @@ def hybrid_against_convolution(models: Models) -> list[Subject]:
 
 
 # Differences in these settings are ignored: models still count as alike.
-_INDIFFERENT = ("training.seed", "training.trajectory", "training.snapshot")
+_INDIFFERENT = ("training.seed", "training.trajectory", "training.snapshot", "control")
 
 
 def alike_but_for(

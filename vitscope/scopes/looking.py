@@ -19,6 +19,7 @@ from vitscope.data.class_numbers import IMAGENET, imagenet_class_names
 from vitscope.data.split import Split
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError, quoted
+from vitscope.files.tables import read_metadata
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
@@ -138,6 +139,11 @@ class Scope(Tables):
         """Return the names of the tables that exist or can be made."""
         there = [name for name in (*OTHERS, *registry.names()) if not self._maker.why_not(name)]
         return [*there, *self._own]
+
+    @property
+    def read(self) -> str:
+        """How much of the network is read, as "24 of 24 sums, 100% of the operations"."""
+        return read_metadata(self._maker.make("blocks"))["read"]
 
     @property
     def warnings(self) -> list[str]:

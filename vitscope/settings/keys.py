@@ -356,6 +356,11 @@ class Model:
         "The model of which this one averages neighbouring pixels, samples or members, and which "
         "is else alike, for the claims that compare both.",
     )
+    control: bool = setting(
+        False,
+        "Whether the model is a control: claims compare it with the models that differ from it in "
+        "one thing, and count it nowhere else.",
+    )
     points: list[Settings] | None = optional(
         "Where to read the network, in place of the cut points that are found in it: modules, "
         "each once. They are sorted in the order in which the network computes them.",

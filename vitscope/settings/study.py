@@ -109,6 +109,7 @@ class Study:
             **{f"training.{key}": value for key, value in recipe.items()},
             **({f"pretraining.{how.by}": how.unlike} if how else {}),
             **({"averages": [entry.averages]} if entry.averages else {}),
+            **({"control": True} if entry.control else {}),
         }
 
     def section(self, name: str, kind: type[Section]) -> Section:

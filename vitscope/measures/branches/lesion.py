@@ -140,7 +140,9 @@ def _modules_to_keep_for_lesions(model: nn.Module, joins: Sequence[Join]) -> lis
     beside = {module for name in on_the_ways for module in model.get_submodule(name).children()}
     # Torch does not allow replacing the forward pass of a scripted module.
     own = [module for module in beside if not isinstance(module, torch.jit.ScriptModule)]
-    return [m for m in own if any(p.ndim > 1 for p in m.parameters())]
+    # A hook of the user may change an output, and would change a kept output again.
+    plain = [m for m in own if not (m._forward_hooks or m._forward_pre_hooks)]
+    return [m for m in plain if any(p.ndim > 1 for p in m.parameters())]
 
 
 @contextmanager

@@ -30,7 +30,8 @@ def _tokens_by_kind(layout: Layout, operand: Tensor) -> dict[str, Tensor]:
 
 def log_skip_ratios(stream: Tensor, branch: Tensor, images: int) -> Array:
     """Return log(norm of stream / norm of branch) for each image; NaN if either norm is zero."""
-    flat = [each.double().reshape(images, -1) for each in (stream, branch)]
+    kind = torch.complex128 if stream.is_complex() or branch.is_complex() else torch.float64
+    flat = [each.to(kind).reshape(images, -1) for each in (stream, branch)]
     norms = [torch.linalg.vector_norm(each, dim=1).log() for each in flat]
     ratios = norms[0] - norms[1]
     result: Array = ratios.where(ratios.isfinite(), torch.nan).cpu().numpy()

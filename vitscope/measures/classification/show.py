@@ -336,7 +336,8 @@ _OF_WINDOWS = (
 
 
 def _no_convs_against_convolution(models: Models) -> list[Subject]:
-    without = [model for model, traits in models.items() if "conv" not in traits.kinds]
+    found = without_controls(models).items()
+    without = [model for model, traits in found if "conv" not in traits.kinds]
     return [(model, *other) for model in without for other in convolutional(models)]
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.jit import ScriptModule
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.hooks import RemovableHandle
@@ -35,6 +37,32 @@ def own_type(network: nn.Module) -> torch.dtype:
     tensors = chain(network.parameters(), network.buffers())
     types = (tensor.dtype for tensor in tensors if tensor.is_floating_point())
     return next(types, torch.float32)
+
+
+def refuse_unreadable_network(network: nn.Module) -> None:
+    """Refuse a network that a pass would damage, or that shows no modules while it runs."""
+    if isinstance(network, ScriptModule):
+        raise VitscopeError(
+            "the network is scripted by torch.jit, which shows no modules while it runs: give the "
+            "network that was scripted."
+        )
+    lazy = [
+        name.rpartition(".")[0]
+        for name, tensor in chain(network.named_parameters(), network.named_buffers())
+        if is_lazy(tensor)
+    ]
+    if lazy:
+        name = quoted(lazy[0] or type(network).__name__)
+        raise VitscopeError(
+            f"the module {name} of the network is lazy, and has no weights before its first pass: "
+            f"run the network once on images."
+        )
+
+
+def same_bytes(one: Tensor, other: Tensor) -> bool:
+    """Tell whether two tensors hold the same bytes, so that NaN equals NaN in any type."""
+    flat = (each.detach().reshape(-1).view(torch.uint8) for each in (one, other))
+    return one.shape == other.shape and torch.equal(*flat)
 
 
 def why_built_without_classifier(network: nn.Module) -> str | None:

@@ -92,6 +92,23 @@ def load_converted_model(path: Path, network: Network) -> nn.Module:
     return fill(model, weights)
 
 
+def _refuse_quantized_weights(
+    weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str
+) -> None:
+    """Refuse integers for weights with a point, since only their scales make weights of them."""
+    whole = [
+        name
+        for name, tensor in wanted.items()
+        if tensor.is_floating_point() and not weights[name].is_floating_point()
+    ]
+    if whole:
+        kind = str(weights[whole[0]].dtype).removeprefix("torch.")
+        raise VitscopeError(
+            f"{where} holds {first_of([*map(quoted, whole)], 3)} as {kind}, where the network has "
+            f"numbers with a point, as where weights are quantized: give the weights before that."
+        )
+
+
 def convert(
     source: Path,
     network: Network,
@@ -118,7 +135,7 @@ def convert(
     named = {id(tensor): place.before + name for name, tensor in place.weights.items()}
     about = _describe_failed_conversion(place, foreign, network, model)
     check_translated_names(weights, wanted, network, where, named=named, about=about)
-    _check_kinds_of_weights(weights, wanted, where)
+    _refuse_quantized_weights(weights, wanted, where)
     # Use the order and the dtypes of the network.
     fitted = {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
     _check_finite_weights(fitted, where)
@@ -183,16 +200,6 @@ def _print_conversion_choice(
     if translated.left_out:
         names = [place.before + name for name in translated.left_out]
         print(f"{where} holds what the network has no use for: {first_of(names, SHOWN)}.")
-
-
-def _check_kinds_of_weights(weights: StateDict, wanted: StateDict, what: str) -> None:
-    """Refuse whole numbers and truth values for weights that are none: they were rounded."""
-    for name, tensor in wanted.items():
-        if tensor.is_floating_point() and not weights[name].is_floating_point():
-            raise VitscopeError(
-                f"{what} holds {name} as {weights[name].dtype} where the network has "
-                f"{tensor.dtype}: give weights that were not rounded."
-            )
 
 
 def _check_finite_weights(weights: StateDict, what: str) -> None:

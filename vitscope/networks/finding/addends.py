@@ -53,7 +53,7 @@ def addends(flow: Dataflow, operation: Operation) -> Addends:
         by_batch = name == "native_batch_norm" and bool(operation.args[5])
         return Addends({0: False}) if values == [0] and not by_batch else NOTHING
     if name in ("sum", "mean"):
-        return Addends({0: name == "sum"}) if sums_up_stack(flow, operation) else NOTHING
+        return Addends({0: name == "sum"}) if summed_stack(flow, operation) else NOTHING
     if name in ("index_add", "scatter_add", "index_put"):
         return _addends_of_scatter(operation, leaves, values)
     if name == "where":
@@ -91,17 +91,28 @@ def _addends_of_scatter(operation: Operation, leaves: list[Any], values: list[in
     return NOTHING if scaled or {*values} - {0, source} else Addends(dict.fromkeys(values, True))
 
 
-def sums_up_stack(flow: Dataflow, operation: Operation) -> bool:
-    if operation.name not in ("sum", "mean"):
-        return False
-    (operand,) = operation.operands()[:1]
-    before = flow.operations[operand.operation]
-    if before.name not in ops.STACKS or len(operation.args) < 2:
-        return False
-    count = len(before.shape)
-    along = [*before.args[1:2], before.kwargs.get("dim", 0)][0] % count
+def summed_stack(flow: Dataflow, operation: Operation) -> list[int]:
+    """Return the stack of values that an operation sums up, and the moves from there to the sum.
+
+    Return an empty list if it sums up anything else, or if the other dimensions change places.
+    """
+    if operation.name not in ("sum", "mean") or len(operation.args) < 2:
+        return []
+    dims, within = operation.args[1], [operation.operands()[0].operation]
+    before = flow.operations[within[0]]
+    over = [each % len(before.shape) for each in ([dims] if isinstance(dims, int) else dims or [])]
+    while before.name == "permute":
+        # einops moves the dimension of the stack to the end before it sums.
+        order = [each % len(before.shape) for each in before.args[1]]
+        over = [order[each] for each in over]
+        others = [each for each in order if each not in over]
+        if others != sorted(others):
+            return []
+        within.insert(0, before.operands()[0].operation)
+        before = flow.operations[within[0]]
+    if before.name not in ops.STACKS:
+        return []
+    along = [*before.args[1:2], before.kwargs.get("dim", 0)][0] % len(before.shape)
     if before.name == "cat" and any(flow.shape_of(v)[along] != 1 for v in before.operands()):
-        return False
-    dims = operation.args[1]
-    over = [dims] if isinstance(dims, int) else [*(dims or [])]
-    return [each % count for each in over] == [along]
+        return []
+    return within if over == [along] else []

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import pandas as pd
@@ -11,9 +12,9 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, first_of, quoted
 from vitscope.files.tables import warning_metadata
-from vitscope.networks.building.networks import uncompiled
+from vitscope.networks.building.networks import refuse_unreadable_network, uncompiled
 from vitscope.networks.building.own_code import explain_network_code_failure
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import multiplies_values
@@ -26,14 +27,17 @@ from vitscope.networks.finding.dataflow import (
     Operation,
     Run,
     keeping_attributes,
+    modules_beside_torch,
     on_shapes,
     record_dataflow,
     without_onednn,
 )
 from vitscope.networks.finding.operations import Args, Kwargs
-from vitscope.networks.finding.search import search_for_cut_points
+from vitscope.networks.finding.search import FoundPoints, search_for_cut_points
 
 Shape = tuple[int, ...]
+# Name at most this many modules in a warning.
+SHOWN = 3
 
 
 class Blocks(NamedTuple):
@@ -42,10 +46,12 @@ class Blocks(NamedTuple):
     points: list[CutPoint]
     uncovered: list[str]
     warnings: list[str]
+    read: str
 
     def metadata(self) -> dict[str, str]:
         head = {f"head_{cost}": str(value) for cost, value in self.head._asdict().items()}
-        found = {"uncovered": "; ".join(self.uncovered), **warning_metadata(self.warnings)}
+        found = {"uncovered": "; ".join(self.uncovered), "read": self.read}
+        found |= warning_metadata(self.warnings)
         return head | found | {"cut_points": write_cut_points(self.points)}
 
 
@@ -66,6 +72,8 @@ def list_blocks(
         # Restore attributes that modules set, such as cached biases: the next pass would read them.
         with keeping_attributes(model):
             found = search_for_cut_points(model, images, run, points, norms)
+            # With values, code beside torch runs too, such as that of NumPy.
+            beside = modules_beside_torch(model, images) if run is model else []
         classes = network.get("classes")
         if classes is not None and found.outputs != (classes,):
             shape = "x".join(map(str, found.outputs))
@@ -75,14 +83,17 @@ def list_blocks(
                 f"it as many outputs as its data have classes."
             )
         shapes, parts, unread = _measure_block_costs(model, run, found.points, images[:1])
-        table = _tabulate_blocks(name, found.points, shapes, parts[:-1], found.lost)
+        table = _tabulate_blocks(name, found.points, shapes, parts[:-1], found.missed)
         uncovered = [*found.uncovered]
         if unread:
             uncovered.append(f"{unread} parameters that no operation reads")
-        warnings = [f"models.{name}: {warning}." for warning in found.warnings]
-        return Blocks(table, parts[-1], found.points, uncovered, warnings)
+        said = [*found.warnings, *_warn_of_values_beside_torch(beside)]
+        warnings = [f"models.{name}: {warning}." for warning in said]
+        read = _describe_what_is_read(found, parts)
+        return Blocks(table, parts[-1], found.points, uncovered, warnings, read)
 
     try:
+        refuse_unreadable_network(model)
         return on_shapes(model.eval(), network, list_blocks_in_pass)
     except VitscopeError as error:
         raise VitscopeError(f"models.{name}: {error}") from error
@@ -92,11 +103,36 @@ def list_blocks(
         raise
 
 
+def _describe_what_is_read(found: FoundPoints, parts: Sequence[Part]) -> str:
+    """Return how many sums of stream and branch, and how much of the work, is at cut points."""
+    joins, missed = sum(point.how == "join" for point in found.points), sum(found.missed)
+    whole = sum(part.operations for part in parts)
+    counted = zip(parts, found.missed, strict=True)
+    read = sum(part.operations for part, without in counted if not without)
+    share = f", {read / whole:.0%} of the operations" if whole else ""
+    return f"{joins} of {joins + missed} sums{share}"
+
+
+def _warn_of_values_beside_torch(modules: Sequence[str]) -> Iterator[str]:
+    if modules:
+        named = first_of([quoted(module or "the network") for module in modules], SHOWN)
+        yield (
+            f"in {named} numbers that depend on the images are computed by NumPy or Python, as by "
+            f".numpy(), .tolist() or .item(): what is made of them is taken for constant, and "
+            f"branches through it are in no figure; compute it with torch"
+        )
+
+
 def _tabulate_blocks(
-    name: str, points: Sequence[CutPoint], shapes: Sequence[Shape], parts: Sequence[Part], lost: int
+    name: str,
+    points: Sequence[CutPoint],
+    shapes: Sequence[Shape],
+    parts: Sequence[Part],
+    missed: Sequence[int],
 ) -> pd.DataFrame:
-    # Count lost sums in the depth too, since the cut points do not reach the network's end.
-    last = max(len(points) - 1 + lost, 1)
+    # Count sums that are no cut points in the depth too: it is that of the whole network.
+    before = [*accumulate(missed)]
+    last = max(len(points) - 1 + before[-1], 1)
     return pd.DataFrame(
         {
             "model": name,
@@ -104,7 +140,7 @@ def _tabulate_blocks(
             "name": point.name,
             "kind": point.kind,
             "stage": point.stage,
-            "depth": index / last,
+            "depth": (index + before[index]) / last,
             **dict(zip(("channels", "height", "width"), shape, strict=True)),
             "norm": point.norm,
             **part._asdict(),

@@ -14,7 +14,7 @@ from vitscope.networks.finding.addends import (
     Addends,
     addends,
     flat_arguments,
-    sums_up_stack,
+    summed_stack,
 )
 from vitscope.networks.finding.cut_points import Kind
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
@@ -165,11 +165,11 @@ class Ways:
 
     @cached_property
     def summed_stacks(self) -> set[int]:
-        """The operations that stack values which the next operation sums up."""
+        """The operations that stack values which a later operation sums up, and moves between."""
         return {
-            operation.operands()[0].operation
+            index
             for operation in self.flow.operations
-            if sums_up_stack(self.flow, operation)
+            for index in summed_stack(self.flow, operation)
         }
 
     def adds(self, index: int) -> bool:
@@ -181,8 +181,8 @@ class Ways:
             return isinstance(source, Value) and self.adds(source.operation)
         if operation.name in ops.MOVES | _PARTIAL:
             return False
-        if sums_up_stack(self.flow, operation):
-            index = operation.operands()[0].operation
+        if stack := summed_stack(self.flow, operation):
+            index = stack[0]
         parts, leaves = self.addends(index), flat_arguments(self.flow.operations[index])
         return len({leaves[place] for place in (*parts.added, *parts.computed)}) > 1
 
@@ -197,10 +197,11 @@ class Ways:
         while waiting:
             index = waiting.pop()
             parts, leaves = self.addends(index), flat_arguments(self.flow.operations[index])
-            way = [p for p in parts.added if self._carries_stream(leaves[p], stream, arriving)]
+            way = self._places_of_stream(index, stream, arriving)
             others = [p for p in parts.added if p not in way]
             name = self.flow.operations[index].name
             direct &= name != "where"
+            unchanged &= name != "constant_pad_nd"
             whole = len(way) == 1 or self._takes_parts(index)
             unchanged &= whole and all(parts.added[place] for place in way)
             if others or parts.computed:
@@ -214,6 +215,48 @@ class Ways:
             return None
         sums.sort()
         return Way(stream, tuple(sums), unchanged, direct and self._sums_follow_directly(sums))
+
+    def _places_of_stream(self, index: int, stream: int, arriving: set[int]) -> list[int]:
+        """Return the operands of an operation that carry the stream.
+
+        If one operand of a sum is the stream itself, another that the stream reaches too, as in
+        `x + (pool(x) - x)`, belongs to the branch.
+        """
+        parts, leaves = self.addends(index), flat_arguments(self.flow.operations[index])
+        way = [p for p in parts.added if self._carries_stream(leaves[p], stream, arriving)]
+        if len(way) > 1 and not self._takes_parts(index):
+            itself = [place for place in way if self._is_stream(leaves[place], stream)]
+            return itself if len(itself) == 1 else way
+        return way
+
+    def _is_stream(self, value: Value, stream: int) -> bool:
+        """Tell whether a value is the stream itself, moved or times constants."""
+        return self._origin(value, stream) == stream
+
+    def _origin(self, value: Value, first: int) -> int:
+        """Return which operation, not before `first`, computed what a value moves or scales."""
+        while value.operation > first:
+            parts, index = self.addends(value.operation), value.operation
+            if len(parts.added) != 1 or parts.computed or self._takes_parts(index):
+                break
+            (place,) = parts.added
+            value = flat_arguments(self.flow.operations[index])[place]
+        return value.operation
+
+    def adds_branch(self, index: int, first: int) -> bool:
+        """Tell whether an operation adds, to a value that is not before `first`, what works on it.
+
+        This is a unit of a residual stream, whether or not all paths of the network meet there.
+        """
+        operands = [*dict.fromkeys(self.flow.operations[index].operands())]
+        for value in operands if self.adds(index) else ():
+            origin = self._origin(value, first)
+            for other in operands:
+                behind = [self.flow.operations[i] for i in self.ancestors(other, origin)]
+                works = any(ops.multiplies(op.name) or ops.is_fourier(op.name) for op in behind)
+                if works and any(v.operation == origin for op in behind for v in op.operands()):
+                    return True
+        return False
 
     def _sums_with_stream(self, stream: int, end: int) -> set[int]:
         """Return the operations up to `end` that the stream reaches when added, moved or scaled."""

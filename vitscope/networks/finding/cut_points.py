@@ -189,7 +189,10 @@ CUT_POINT: Columns = {
     "name": ("string", "name of the cut point in the model"),
     "kind": ("string", "stem, conv, msa, mlp, mixing, parallel, ssm, pool or head"),
     "stage": ("int32", "stage of the model, 0 for the stem"),
-    "depth": ("float64", "normalized depth: index over the largest index"),
+    "depth": (
+        "float64",
+        "normalized depth: index over the largest index, with all sums counted",
+    ),
     "channels": ("int32", "channels of the feature map"),
     "height": ("int32", "height of the feature map"),
     "width": ("int32", "width of the feature map"),

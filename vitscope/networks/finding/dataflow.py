@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.image_size import height_and_width
-from vitscope.networks.building.networks import ends_of, own_type, without_fast_path
+from vitscope.networks.building.networks import ends_of, own_type, same_bytes, without_fast_path
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import At, CutPoint, OperationId
 from vitscope.networks.finding.operations import Args, Kwargs
@@ -380,6 +380,37 @@ def _refuse_varying_dataflow(model: nn.Module, network: Mapping[str, Any]) -> No
             "the network does other things for other images: one that chooses its path by the "
             "images cannot be read; a part of it that does not, such as its backbone, can."
         )
+
+
+@torch.no_grad()
+def modules_beside_torch(model: nn.Module, images: Tensor) -> list[str]:
+    """Return the modules that take numbers which depend on images, but not by operations of torch.
+
+    NumPy and Python compute such numbers: they are constants in a recorded pass, and others in a
+    pass of other images.
+    """
+    noise = torch.randn(images.shape, generator=torch.Generator().manual_seed(0)).to(images)
+    passes = []
+    for each in (images, noise):
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(0)
+            passes.append(record_dataflow(model, each).operations)
+    return [
+        *dict.fromkeys(
+            one.module for one, other in zip(*passes, strict=False) if not _take_equal(one, other)
+        )
+    ]
+
+
+def _take_equal(one: Operation, other: Operation) -> bool:
+    """Tell whether an operation takes the same constants and numbers in two passes."""
+    leaves = (tree_leaves((each.args, dict(each.kwargs))) for each in (one, other))
+    return all(
+        same_bytes(a.tensor, b.tensor)
+        if isinstance(a, Constant) and isinstance(b, Constant)
+        else a == b or a != a
+        for a, b in zip(*leaves, strict=False)
+    )
 
 
 @contextmanager

@@ -111,7 +111,9 @@ class CutNamer:
         unchanged = cut.index == cut.end or (
             operations[cut.index].name == "relu" and self._comes_from_relu(before)
         )
-        arrives = self._pass.moved_from(Value(way.start), before)
+        # Where a shortcut leaves out positions or pads channels, another map arrives.
+        sizes = {(self._pass.maps.size(i), self._pass.maps.channels(i)) for i in (before, cut.end)}
+        arrives = self._pass.moved_from(Value(way.start), before) and len(sizes) == 1
         identity = unchanged and way.unchanged and arrives
         last = way.sums[-1].operation
         # Take a stack's layout from where it is summed up.

@@ -209,11 +209,6 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
         self._running = [""]
 
     def __enter__(self) -> Self:
-        if isinstance(self.model, ScriptModule):
-            raise VitscopeError(
-                "the network is scripted by torch.jit, which shows no modules while it runs: give "
-                "the network that was scripted."
-            )
         super().__enter__()
         remove_later = self._blocks[-1].callback
         for name, module in self.model.named_modules():

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
 from vitscope.networks.finding import operations as ops
+from vitscope.networks.finding.addends import summed_stack
 from vitscope.networks.finding.cut_points import Layout
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
 
@@ -198,10 +199,10 @@ class Tracer:
     def _deciding_values(self, value: Value) -> list[Value]:
         """Return the values whose positions decide the positions of `value`."""
         operation = self._flow.operations[value.operation]
-        operands = operation.operands()
+        operands = self._added_by_stack(operation) or operation.operands()
         if operation.name in ops.MOVES:
             return operands
-        if (
+        if not self._added_by_stack(operation) and (
             operation.name in ops.PRODUCTS | ops.REDUCTIONS | ops.MAPS | ops.UNFOLDING
             or _shifts_positions(operation)
         ):
@@ -217,6 +218,12 @@ class Tracer:
             if operand not in self._known or _has_places(self._known[operand]):
                 break
         return asked
+
+    def _added_by_stack(self, operation: Operation) -> list[Value]:
+        """Return the values of a stack that an operation sums up: it is an addition of these."""
+        stack = summed_stack(self._flow, operation)[:1]
+        added = [v for index in stack for v in self._flow.operations[index].operands()]
+        return added if all(self._flow.shape_of(v) == operation.shape for v in added) else []
 
     def _find_positions(self, value: Value) -> Positions | None:
         operation = self._flow.operations[value.operation]
@@ -236,7 +243,7 @@ class Tracer:
         first = next(filter(_has_places, told), told[0])
         if operation.name in ops.PRODUCTS:
             return self._positions_of_means(first, [_dimension_of_product(operation)])
-        if operation.name in ops.REDUCTIONS:
+        if operation.name in ops.REDUCTIONS and not self._added_by_stack(operation):
             keep = len(operation.shape) == first.row.ndim
             args = operation.args
             return self._positions_of_means(first, args[1], keep) if len(args) > 1 else None

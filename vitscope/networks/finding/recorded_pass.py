@@ -60,7 +60,7 @@ class RecordedPass:
         self.ways = Ways(flow)
         self._found_ways: dict[int, Way | None] = {}
         self.order = flow.needed()
-        # Leave out a stack that the next operation sums up: it is part of that sum.
+        # Leave out a stack that a later operation sums up: it is part of that sum.
         stacks = self.ways.summed_stacks
         self.dominators = [index for index in flow.dominators() if index not in stacks]
 
@@ -203,8 +203,10 @@ class RecordedPass:
         works = any(ops.multiplies(name) or ops.is_fourier(name) for name in names)
         if attending and works:
             return "parallel"
-        # Leave out the operations of the shortcut, such as a projection.
-        branches = sorted(attending | others)
+        # Leave out the shortcut, such as a projection; a sum may multiply its branch too.
+        of_way = way.sums if way else ()
+        sums = {each.operation for each in of_way if self.ways.addends(each.operation).computed}
+        branches = sorted(attending | others | sums)
         return self._kind_of_operations(branches, start, end) if branches else self.kind(start, end)
 
     def holds_many_vectors(self, index: int) -> bool:
@@ -227,6 +229,24 @@ class RecordedPass:
         named = [i for i in self.order[first:last] if self.operations[i].name in ops.ADDITIONS]
         of_several = [i for i in named if len(set(self.operations[i].operands())) > 1]
         return [*filter(self.maps.layout, of_several)]
+
+    def units_outside(self, end: int, joined: bool) -> list[int]:
+        """Return the sums of stream and branch around which paths lead, between two dominators.
+
+        `end` is the second dominator. If branches join the stream there, as `joined` says, sums
+        within them are no units; sums on the way of the stream are, if a branch works on them.
+        """
+        start = self.before(end)
+        inner = self.additions(start, end)
+        if joined:
+            way = self.way(end)
+            if way is None or len(way.sums) < 2:
+                return []
+            branches = self.ways.branches(way, start)
+            behind = {i for value in branches for i in self.ways.ancestors(value, start)}
+            earlier = {each.operation for each in way.sums[:-1]}
+            inner = [index for index in inner if index in earlier & behind]
+        return [index for index in inner if self.ways.adds_branch(index, start)]
 
     def stretches(self, cuts: Sequence[int]) -> list[tuple[int, int, float]]:
         """Return the start and end of each stretch between cuts, and its share of the layers.

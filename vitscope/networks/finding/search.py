@@ -1,5 +1,7 @@
 """Find the cut points of any network from what it computes, or take those that a study names."""
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,14 +24,15 @@ ADDITIONS_OF_STREAMS = 10  # additions of maps
 class FoundPoints:
     """Holds the cut points of a network, and describes what they do not cover.
 
-    `outputs` is the shape of the network's output for one image. `lost` is the number of
-    unreadable sums after the last cut point. `warnings` are sentences that name modules.
+    `outputs` is the shape of the network's output for one image. `missed` counts, before each cut
+    point and after the last, the sums of stream and branch that are no cut points. `warnings` are
+    sentences that name modules.
     """
 
     points: list[CutPoint]
     uncovered: list[str]
     outputs: tuple[int, ...]
-    lost: int = 0
+    missed: tuple[int, ...]
     warnings: tuple[str, ...] = ()
 
 
@@ -54,7 +57,7 @@ def search_for_cut_points(
                 "norms: `points` say themselves on which side of a norm they lie: leave it out."
             )
         named = CutNamer(recorded).make_points(named_cuts(recorded, points))
-        return FoundPoints(named, [], outputs)
+        return FoundPoints(named, [], outputs, (0,) * (len(named) + 1))
     if norms == "before" and not recorded.norms:
         raise VitscopeError(
             "norms: no block of the network normalizes the sum of stream and branch, so that there "
@@ -68,13 +71,45 @@ def search_for_cut_points(
     lost = [d for d in beside if recorded.maps.layout(d) is None and recorded.holds_many_vectors(d)]
     said = [*_warn_of_lost_sums(recorded, cuts, lost)]
     _refuse_several_streams(recorded, cuts, found, said)
-    behind = sum(index > cuts[-1].index for index in lost)
+    outside = _sums_outside(recorded, cuts)
+    missed = Counter(bisect_left(cuts, index, key=_index_of_cut) for index in (*lost, *outside))
     every = recorded.additions(0, recorded.order[-1])
-    inner = [index for index in every if index not in {*joined, *beside}]
+    inner = [index for index in every if index not in {*joined, *beside, *outside}]
     counts = {"within branches": len(inner), "of values that are no maps": len(beside)}
     uncovered = [f"{count} additions {where}" for where, count in counts.items() if count]
-    warnings = (*said, *_warn_of_unread_branches(recorded, cuts, found))
-    return FoundPoints(found, uncovered, outputs, behind, warnings)
+    warnings = (
+        *said,
+        *_warn_of_sums_outside(recorded, cuts, found, outside),
+        *_warn_of_unread_branches(recorded, cuts, found),
+    )
+    counted = tuple(missed[number] for number in range(len(cuts) + 1))
+    return FoundPoints(found, uncovered, outputs, counted, warnings)
+
+
+def _index_of_cut(cut: Cut) -> int:
+    return cut.index
+
+
+def _sums_outside(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[int]:
+    """Return the sums of stream and branch that other paths go around, after the first cut."""
+    joined = {cut.end for cut in cuts if recorded.joins(cut.end)}
+    ends = [each for each in recorded.dominators if cuts and each > cuts[0].index]
+    return [index for end in ends for index in recorded.units_outside(end, end in joined)]
+
+
+def _warn_of_sums_outside(
+    recorded: RecordedPass, cuts: Sequence[Cut], points: Sequence[CutPoint], outside: Sequence[int]
+) -> Iterator[str]:
+    names = ["the images", *(point.name for point in points), "the result"]
+    for position, (start, end, share) in enumerate(recorded.stretches([cut.index for cut in cuts])):
+        there = [index for index in outside if start < index <= end]
+        if there:
+            first, last = (quoted(recorded.operations[i].module) for i in (there[0], there[-1]))
+            yield (
+                f"between {quoted(names[position])} and {quoted(names[position + 1])}, with "
+                f"{share:.0%} of the layers, {len(there)} sums are in no figure, from {first} to "
+                f"{last}: other paths lead around them"
+            )
 
 
 def _refuse_several_streams(

@@ -58,6 +58,7 @@ class Checked:
             f"{len(self.blocks.points)} cut points ({counts})",
             "{:.4g} million parameters, {:.4g} million multiply-adds".format(*counted),
             self.weights,
+            f"read: {self.blocks.read}",
             f"{self.proofs.silenced} branches silenced",
             *self._attention(),
         ]

@@ -1,8 +1,10 @@
 """Predict the class of each image, and check whether predictions can be relied upon."""
 
+import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from functools import partial
+from itertools import chain
 from math import inf, log, sqrt
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError, first_of, quoted, visible
 from vitscope.image_size import height_and_width
-from vitscope.networks.building.networks import tensors_of
+from vitscope.networks.building.networks import same_bytes, tensors_of
 from vitscope.progress import Say
 
 TOP = 5
@@ -98,6 +100,8 @@ def _check_finite_logits(model: nn.Module, logits: Tensor, first: int) -> None:
 SHOWN_NORMS = 3
 # Tolerate this many times the rounding error of the largest value: a GPU may add in any order.
 ROUNDINGS = 64
+# Compare this many more passes of a network that draws random numbers in evaluation.
+DRAWS = 24
 
 
 def refuse_unrepeatable_predictions(
@@ -114,12 +118,31 @@ def why_predictions_differ(network: nn.Module, image: Tensor) -> str | None:
     """Return a sentence on why two passes of one image (1, C, H, W) differ; None if they agree."""
     batch, kind = torch.cat([image, image.flip(-1)]), image.device.type
     gpus = [image.device] if kind == "cuda" else []
+    buffers = [(name, each, each.clone()) for name, each in network.named_buffers()]
     with torch.random.fork_rng(gpus) if kind in ("cpu", "cuda") else nullcontext():
+        drawn = _random_states()
         one, other = network(batch), network(torch.cat([image, -image]))
-        if all(map(_first_predictions_agree, tensors_of(one), tensors_of(other))):
+        # Passes that draw random numbers may agree by chance.
+        draws = 0 if _random_states() == drawn else DRAWS
+        others = chain([other], (network(batch) for _ in range(draws)))
+        if all(_first_predictions_agree(one, each) for each in others):
             return None
-        first, second = _trace_modules(network, batch), _trace_modules(network, batch)
-    changed = next((one for one, two in zip(first, second, strict=False) if one != two), None)
+        written = [name for name, each, before in buffers if not same_bytes(each, before)]
+        later = network(batch)
+        for _, each, before in buffers:
+            if not same_bytes(each, before):
+                each.copy_(before)
+        restored = _first_predictions_agree(one, network(batch))
+        if written and restored and not _first_predictions_agree(one, later):
+            return (
+                f"two passes of the same images differ, since each pass changes the buffers "
+                f"{first_of(written, SHOWN_NORMS)} in evaluation too: all numbers are of one order "
+                f"of passes: switch off what changes them there, as an observer or a moving mean."
+            )
+        first = _trace_modules(network, batch)
+        again = (_trace_modules(network, batch) for _ in range(1 + draws))
+        pairs = (pair for trace in again for pair in zip(first, trace, strict=False))
+        changed = next((one for one, two in pairs if one != two), None)
     if changed:
         return (
             f"two passes of the same images differ, from the module {quoted(changed[0])} on: noise "
@@ -138,8 +161,20 @@ def why_predictions_differ(network: nn.Module, image: Tensor) -> str | None:
     )
 
 
-def _first_predictions_agree(one: Tensor, other: Tensor) -> bool:
-    """Tell whether two outputs agree on the first image of their batches, up to rounding."""
+def _random_states() -> list[object]:
+    """Return the states of the generators that a network may draw from."""
+    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    states = [each.tolist() for each in (torch.get_rng_state(), *gpus)]
+    numpy = np.random.get_state(legacy=False)  # noqa: NPY002
+    return [*states, numpy["state"]["key"].tolist(), numpy["state"]["pos"], random.getstate()]
+
+
+def _first_predictions_agree(one: Any, other: Any) -> bool:
+    """Tell whether what two passes return agrees on the first image, up to rounding."""
+    return all(map(_first_tensors_agree, tensors_of(one), tensors_of(other)))
+
+
+def _first_tensors_agree(one: Tensor, other: Tensor) -> bool:
     if one.shape != other.shape or one.shape[:1] != (2,):
         return True
     if not one.is_floating_point() or one.numel() == 0:

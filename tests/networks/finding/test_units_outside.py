@@ -1,0 +1,160 @@
+"""Units around which other paths lead are counted and told, and depth is that of the network."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.helpers.networks import described
+from tests.helpers.toys import C, Net, Residual, Tokens, mlp
+from vitscope.errors import VitscopeError
+from vitscope.networks.finding.blocks import Blocks, list_blocks
+
+
+def listed(model: nn.Module) -> Blocks:
+    return list_blocks("net", model.eval(), described(16))
+
+
+class Several(nn.Module):
+    """Blocks whose results `join` takes all together, from the block `first` on."""
+
+    def __init__(self, blocks: int, first: int, join: Callable[[list[Tensor]], Tensor]) -> None:
+        super().__init__()
+        self.stem, self.join, self.first = Tokens(), join, first
+        self.blocks = nn.ModuleList(Residual(mlp()) for _ in range(blocks))
+        self.head = nn.LazyLinear(5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        x, kept = self.stem(images), []
+        for block in self.blocks:
+            x = block(x)
+            kept.append(x)
+        return self.head(self.join([each.mean(1) for each in kept[self.first :]]))
+
+
+def concatenated(each: list[Tensor]) -> Tensor:
+    return torch.cat(each, 1)
+
+
+def summed(each: list[Tensor]) -> Tensor:
+    return sum(each[1:], each[0])
+
+
+@pytest.mark.parametrize("join", [concatenated, summed])
+@pytest.mark.parametrize(("blocks", "first"), [(6, 2), (6, 0), (3, 1), (12, 8)])
+def test_a_head_that_reads_several_blocks(
+    blocks: int, first: int, join: Callable[[list[Tensor]], Tensor]
+) -> None:
+    """As DINOv2's linear head on four blocks, and as an exit behind each block."""
+    model = Several(blocks, first, join).eval()
+    model(torch.randn(2, 3, 16, 16))
+    found = listed(model)
+    missed = blocks - first - 1
+    assert [point.name for point in found.points[1:]] == [f"blocks.{i}" for i in range(first + 1)]
+    assert found.read.startswith(f"{first + 1} of {blocks} sums, ")
+    depths = [index / blocks for index in range(first + 2)]
+    assert found.table["depth"].tolist() == pytest.approx(depths)
+    (warning,) = found.warnings
+    assert f" {missed} sums are in no figure, from 'blocks.{first + 1}' to" in warning
+    assert f"to 'blocks.{blocks - 1}': other paths lead around them" in warning
+    # Every block has the same operations, 512 of each token; the head and the stem have others.
+    whole = int(found.table["operations"].sum()) + found.head.operations
+    outside = found.head.operations
+    assert found.read.endswith(f"{1 - outside / whole:.0%} of the operations")
+
+
+class WithFirst(nn.Module):
+    """Blocks whose branches all take something of the first one."""
+
+    def __init__(self, blocks: int) -> None:
+        super().__init__()
+        self.stem, self.head = Tokens(), nn.Linear(C, 5)
+        self.blocks = nn.ModuleList(Residual(mlp()) for _ in range(blocks))
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.stem(images)
+        first = x.sigmoid()
+        for block in self.blocks:
+            x = x + block.branch(x * first)
+        return self.head(x.mean(1))
+
+
+def test_branches_that_all_take_a_value_of_the_first() -> None:
+    """As residual values and conditioning do: the sums are on the way of one cut point."""
+    found = listed(WithFirst(5))
+    assert len(found.points) == 2
+    assert found.read.startswith("1 of 5 sums, ")
+    assert found.table["depth"].tolist() == pytest.approx([0, 1])
+    (warning,) = found.warnings
+    assert " 4 sums are in no figure, from " in warning
+
+
+class Towers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.head = Tokens(), nn.Linear(2 * C, 5)
+        self.first = Residual(mlp())
+        self.left, self.right = (nn.Sequential(*(Residual(mlp()) for _ in range(2))) for _ in "lr")
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.first(self.stem(images))
+        return self.head(torch.cat([self.left(x), self.right(x)], 2).mean(1))
+
+
+def test_two_towers() -> None:
+    found = listed(Towers())
+    assert found.read.startswith("1 of 5 sums, ")
+    assert found.table["depth"].tolist() == pytest.approx([0, 1 / 5])
+    (warning,) = found.warnings
+    assert " 4 sums are in no figure, from 'left.0' to 'right.1'" in warning
+
+
+class Turning(nn.Module):
+    """Turns pairs of channels, as rotary positions do: a sum that is of no branch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 0.6 + torch.cat([-x[..., C // 2 :], x[..., : C // 2]], -1) * 0.8
+
+
+@pytest.mark.parametrize("between", [Turning(), nn.Identity()])
+def test_nothing_is_told_of_a_network_that_is_read_whole(between: nn.Module) -> None:
+    inner = nn.Sequential(nn.Linear(C, C), Residual(mlp()), nn.Linear(C, C))
+    found = listed(Net(Tokens(), Residual(mlp()), between, Residual(inner), Residual(mlp())))
+    sums = [point for point in found.points if point.join]
+    assert found.read == f"{len(sums)} of {len(sums)} sums, 100% of the operations"
+    assert found.warnings == []
+    assert found.table["depth"].tolist()[-1] == 1
+
+
+def test_a_network_of_which_a_small_part_is_found_is_still_refused() -> None:
+    model = Several(14, 0, concatenated).eval()
+    model(torch.randn(2, 3, 16, 16))
+    with pytest.raises(VitscopeError, match="only part of the network was found"):
+        listed(model)
+
+
+class Partial(nn.Module):
+    """Units of half of the channels, beside the others: as in a cross-stage partial network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv2d(C // 2, C // 2, 3, padding=1) for _ in range(3))
+        self.last = nn.Sequential(nn.Conv2d(C, C, 1), nn.ReLU())
+
+    def forward(self, x: Tensor) -> Tensor:
+        kept, x = x.chunk(2, 1)
+        for conv in self.convs:
+            x = x + conv(x).relu()
+        return self.last(torch.cat([kept, x], 1))
+
+
+def test_units_before_a_cut_at_a_layer() -> None:
+    stages = nn.Sequential(Partial(), Partial())
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(C, 5))
+    model = nn.Sequential(nn.Sequential(nn.Conv2d(3, C, 2, 2), nn.ReLU()), stages, head)
+    found = listed(model)
+    missed = 6 if len(found.points) > 1 else 0
+    assert found.read.startswith(f"0 of {missed} sums")
+    assert all("3 sums are in no figure" in warning for warning in found.warnings)
+    assert len(found.warnings) == 2
