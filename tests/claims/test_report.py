@@ -149,7 +149,9 @@ def test_verdicts_that_chance_may_have_decided_are_counted():
     again = claims.assign(figure="other")
     untested = comparison(claim="exact")
     counted = pd.concat([claims, again, untested])
-    assert "Chance may have decided 3 of 60 tested rows on one network." in introduction_to_claims(counted)
+    assert "Chance may have decided 3 of 60 tested rows on one network." in introduction_to_claims(
+        counted
+    )
 
 
 def test_a_claim_that_several_figures_show_counts_once():

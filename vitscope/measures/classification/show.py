@@ -24,6 +24,7 @@ from vitscope.claims.claim import (
     make_claims,
     sam_against_none,
     value_in_row,
+    without_controls,
 )
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import AllPublished, Points

@@ -35,6 +35,8 @@ from vitscope.measures.fourier.show import CLAIMS_FOURIER
 
 _VALUE = "variance", "feature map variance"
 
+_NORMALIZED = "normalized_variance"
+
 CLAIMS_FEATURE_VARIANCE = Evidence(
     "feature_variance",
     make_claims(
@@ -80,7 +82,9 @@ CLAIMS_NORMALIZED_VARIANCE = Evidence(
         "Not in the paper, whose Fig. 9 has the variance of the residual stream. A block that only "
         "shrinks the stream lowers that variance; the next block normalizes what it reads, and the "
         "normalized variance tells whether positions are more alike there.",
-        *rows_of_blocks("normalized_variance", "normalized_variance", "normalized variance", log=True),
+        *rows_of_blocks(
+            "normalized_variance", "normalized_variance", "normalized variance", log=True
+        ),
     ),
     in_order,
 )
