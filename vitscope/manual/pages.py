@@ -102,6 +102,8 @@ def _write_generated_part(name: str) -> str:
         return _list_verdicts_in_manual()
     if kind == "contrary":
         return _list_contrary_in_manual()
+    if kind == "effect":
+        return _list_effects_in_manual()
     if kind == "config":
         return _format_settings(_list_keys_in_manual(schema_of_section(Config)))
     schema = study_schema()
@@ -215,11 +217,19 @@ def _published_in_words(claim: str) -> str:
 def _list_verdicts_in_manual() -> str:
     """Return a table of the paper's claims: what is published, and the verdicts of each study."""
     from vitscope.claims.counting import once_per_recipe
-    from vitscope.claims.report import count_verdicts
+    from vitscope.claims.report import VERDICTS
 
     def verdicts_in_words(rows: "pd.DataFrame") -> str:
-        counts = count_verdicts(once_per_recipe(rows)["holds"])
-        return ", ".join(f"{count} {does}" for does, count in counts.items() if count) or "–"
+        once = once_per_recipe(rows)
+        known = once[once["holds"].notna()]
+        of_blocks = known["measured_total"].notna().all() and known["versus"].isna().all()
+        groups = [(does, known[known["holds"] == holds]) for holds, does in VERDICTS.items()]
+        said = [
+            f"{len(found)} {does}{_counts_in_words(found, rows) if of_blocks else ''}"
+            for does, found in groups
+            if len(found)
+        ]
+        return "; ".join(said) or "–"
 
     counted = _counted_in_manual().values()
     # Kinds that show one measure in several ways make the same claims.
@@ -235,6 +245,27 @@ def _list_verdicts_in_manual() -> str:
     }
     head = ("claim", "in the paper", "counted in", "published", *(f"`{name}`" for name in STUDIES))
     return _format_table(head, cells.values())
+
+
+def _counts_in_words(found: "pd.DataFrame", every: "pd.DataFrame") -> str:
+    """Say for each network or recipe in how many of its blocks a claim holds, run by run."""
+    said = []
+    for row in found.to_dict("records"):
+        runs = every[every["recipe"] == row["recipe"]] if row["trainings"] > 1 else None
+        counts = [row["measured_count"]] if runs is None else runs["measured_count"].tolist()
+        listed = ", ".join(f"{count:.0f}" for count in counts)
+        at = "" if isinstance(row["snapshot"], float) else f" at {row['snapshot']}"
+        said.append(f"`{row['model']}`{at} {listed} of {row['measured_total']:.0f}")
+    return f" ({', '.join(said)})"
+
+
+def _list_effects_in_manual() -> str:
+    """Return a table of how many MSAs of each bundled network do as the paper says."""
+    from vitscope.manual.effect import HEAD, list_effects
+
+    studies = {name: load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in STUDIES}
+    fits = {name: _expected_table(name, "fit") for name in STUDIES}
+    return _format_table(HEAD, list_effects(studies, _counted_in_manual(), fits))
 
 
 def _list_contrary_in_manual() -> str:
