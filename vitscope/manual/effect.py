@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from vitscope.package_data import ROOT
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -28,11 +30,12 @@ HEAD = (
 def list_effects(
     studies: "Mapping[str, Study]",
     claims: "Mapping[str, pd.DataFrame]",
-    fits: "Mapping[str, pd.DataFrame]",
+    fits: "Mapping[str, pd.DataFrame | None]",
 ) -> Iterator[tuple[str, ...]]:
     """Yield a row for each network whose MSAs some figure counts, the most accurate first.
 
-    `claims` and `fits` are tables of each study; networks whose accuracy `fits` lacks come last.
+    `claims` and `fits` are tables of each study. A network that `fits` lacks has the accuracy at
+    the end of its bundled history; without one it comes last.
     """
     rows = [
         (accuracy, cells)
@@ -44,19 +47,32 @@ def list_effects(
 
 
 def _list_of_study(
-    study: "Study", claims: "pd.DataFrame", fits: "pd.DataFrame"
+    study: "Study", claims: "pd.DataFrame", fits: "pd.DataFrame | None"
 ) -> Iterator[tuple[float, tuple[str, ...]]]:
     counted = claims[claims["claim"].isin([*_OF]) & claims["snapshot"].isna()]
-    errors = fits[fits["metric"] == "error_percent"].set_index("model")["value"]
-    for model, rows in counted.groupby("model", sort=False):
-        entry, recipe = study.models[str(model)], study.recipe(str(model))
+    errors: dict[str, float] = {}
+    if fits is not None:
+        of_fit = fits[fits["metric"] == "error_percent"]
+        errors = dict(zip(of_fit["model"], of_fit["value"], strict=True))
+    for name, rows in counted.groupby("model", sort=False):
+        model = str(name)
+        entry, recipe = study.models[model], study.recipe(model)
         of_claim = rows.drop_duplicates("claim").set_index("claim")
         there = of_claim.index
         cells = (_count_as_text(of_claim.loc[each]) if each in there else "–" for each in _OF)
-        accuracy = 100 - float(errors.get(model, 101))
-        said = f"{accuracy:.1f} %" if accuracy >= 0 else "–"
+        accuracy = 100 - errors[model] if model in errors else _last_accuracy(entry.history)
+        said = "–" if accuracy is None else f"{accuracy:.1f} %"
         how = f"{recipe.epochs}, {recipe.learning_rate:g}"
-        yield accuracy, (entry.label, f"`{study.name}`", entry.data, how, said, *cells)
+        yield accuracy or 0.0, (entry.label, f"`{study.name}`", entry.data, how, said, *cells)
+
+
+def _last_accuracy(history: "Mapping[str, Any] | None") -> float | None:
+    """Return the test accuracy in percent at the end of a bundled history, if there is one."""
+    import pandas as pd
+
+    if not history:
+        return None
+    return float(100 * pd.read_parquet(ROOT / history["bundled"])["test_accuracy"].iloc[-1])
 
 
 def _count_as_text(row: Any) -> str:

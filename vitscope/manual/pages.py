@@ -264,7 +264,10 @@ def _list_effects_in_manual() -> str:
     from vitscope.manual.effect import HEAD, list_effects
 
     studies = {name: load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in STUDIES}
-    fits = {name: _expected_table(name, "fit") for name in STUDIES}
+    fits = {
+        name: _expected_table(name, "fit") if (folder / "fit.csv").is_file() else None
+        for name, folder in STUDIES.items()
+    }
     return _format_table(HEAD, list_effects(studies, _counted_in_manual(), fits))
 
 
