@@ -51,7 +51,17 @@ def test_every_setting_family_and_table_has_its_part() -> None:
     keys = study_schema()["properties"].items()
     sections = {key for key, schema in keys if schema.get("type") == "object"}
     assert parts == {
-        *("config", "figures", "claims", "paper", "contrary", "study", "families", "measures"),
+        *(
+            "config",
+            "effect",
+            "figures",
+            "claims",
+            "paper",
+            "contrary",
+            "study",
+            "families",
+            "measures",
+        ),
         *(f"captions {question}" for question in QUESTIONS),
         *(f"study {key}" for key in sections),
         *(f"table {name}" for name in OTHERS),
@@ -85,8 +95,14 @@ def test_the_page_of_the_paper_counts_each_claim_and_says_what_training_measured
         # Trainings of one recipe count once.
         recipe = of_claim["recipe_low"].where(of_claim["trainings"] > 1, of_claim.index)
         counts = of_claim[~recipe.duplicated()]["holds"].value_counts()
-        said = ", ".join(f"{count} {VERDICTS[holds]}" for holds, count in counts.items())
-        assert sorted(column.split(", ")) == sorted(said.split(", "))
+        said = [f"{count} {VERDICTS[holds]}" for holds, count in counts.items()]
+        assert sorted(each.partition(" (")[0] for each in column.split("; ")) == sorted(said)
+        # And in how many blocks of each network, training by training.
+        for row in of_claim.to_dict("records"):
+            total = f"{row['measured_total']:.0f}"
+            name = row["recipe"] if row["trainings"] > 1 else row["model"]
+            (listed,) = re.findall(rf"`{name}` ([\d, ]+) of {total}", column)
+            assert f"{row['measured_count']:.0f}" in listed.split(", ")
     in_cifar100 = page.partition("## In `cifar100`")[2].partition("\n## ")[0]
     numbers = re.findall(r"\d+ of \d+|\d+\.\d %", in_cifar100)
     assert len(numbers) > 8
