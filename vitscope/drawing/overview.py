@@ -24,6 +24,7 @@ Sketch = Callable[[Axes, pd.DataFrame, Look], None]
 _COLUMN = 1.375  # a figure beside others
 _PANEL = 0.8  # the height of a panel
 _LABELS = 0.24  # the labels of a panel
+_DATA = 0.25  # the names of the images above what is measured, two lines
 _LEGEND = 0.3
 _LEFT = -0.2  # from the edge of a panel to its claims
 
@@ -65,7 +66,8 @@ def plot_overview(
     texts = [max(map(height_of_claims, band)) for band in said]
     panels = 1 + (claims is not None)
     rows = [height for text in texts for height in (*[_PANEL] * panels, text)]
-    height = sum(rows) + _LABELS * panels * len(bands) + _LEGEND
+    titles = _LABELS * panels + _DATA * (panels - 1)
+    height = sum(rows) + titles * len(bands) + _LEGEND
     figure = Figure(figsize=(page_width(), height))
     grid = figure.add_gridspec(len(rows), across, height_ratios=rows)
     named: dict[Look, dict[str, None]] = {}
