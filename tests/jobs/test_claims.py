@@ -32,7 +32,7 @@ def test_a_study_is_introduced(tmp_path: Path) -> None:
     said = " ".join(page.split())
     counted = "0 hold and 1 fail in one network, 1 hold and 0 fail without an interval, 1 are open."
     assert f"3 claims: {counted}" in said
-    assert "Chance may have decided 0 of 3 tested rows." in said
+    assert "Chance may have decided 0 of 3 tested rows on one network." in said
     pictures = re.findall(r'<img alt="(.*?)" src="data:image/svg\+xml;base64,(.*?)">', page)
     assert [label for label, _ in pictures] == [
         "Blocks of ViT, ViT (6 %), and their multiply-adds",
