@@ -111,6 +111,5 @@ def environment_of(script: PythonScript, folder: str) -> dict[str, str]:
     found = dict(os.environ) | dict.fromkeys(THREAD_VARIABLES, str(script.threads))
     if tmp := script.resources.get("tmpdir"):
         found |= dict.fromkeys(TMP_VARIABLES, tmp)
-    level = found.get("SHLVL", "0")
-    level = str(int(level) + 1) if level.isdecimal() else "1"
-    return found | {"PWD": folder, "SHLVL": level, "_": sys.executable}
+    # As bash leaves them to the last command that it starts.
+    return {"SHLVL": "0"} | found | {"PWD": folder, "_": sys.executable}

@@ -4,6 +4,7 @@ import atexit
 import ctypes
 import gc
 import importlib
+import io
 import json
 import os
 import pickle
@@ -53,8 +54,8 @@ def preload(modules, paths):
     os.close(os.pidfd_open(os.getpid()))
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    started, files = list(sys.path), _open_files()
-    sys.path[:] = [*started, *paths]
+    files = _open_files()
+    sys.path.extend(paths)
     tempfile.tempdir = os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="prefork-")
     gc.disable()
     try:
@@ -74,7 +75,9 @@ def preload(modules, paths):
             for file in files:
                 os.remove(os.path.join(folder, file))
             os.rmdir(folder)
-    sys.path[:] = started
+    # The head of every script has these again; what imports have added stays.
+    for path in reversed(paths):
+        del sys.path[len(sys.path) - 1 - sys.path[::-1].index(path)]
     if torch := sys.modules.get("torch"):
         # Whatever was drawn by an import, a new process has not drawn yet.
         torch.random.default_generator.set_state(torch.Generator().get_state())
@@ -111,8 +114,15 @@ class End:
 
 
 def free_modules(preloaded):
-    """Free what the script and its modules hold, in Python's order: files are written and closed."""
-    sys.last_type = sys.last_value = sys.last_traceback = None
+    """Free what the script and its modules hold, as Python does: files are written and closed."""
+    # Freed in a circle, a file may be closed below what it has still to write.
+    for each in gc.get_objects():
+        if issubclass(type(each), io.TextIOWrapper):
+            with suppress(Exception):
+                each.flush()
+    sys.last_type = sys.last_value = sys.last_exc = sys.last_traceback = None
+    sys.excepthook = sys.__excepthook__  # It may hold the frames of an error.
+    atexit._clear()
     modules = [sys.modules.pop(name) for name in reversed(list(sys.modules)) if name not in preloaded]
     own = [weakref.ref(each) for each in modules if isinstance(each, types.ModuleType)]
     del modules
@@ -224,9 +234,16 @@ def run(script, names, end):
     except BaseException as error:
         end.code = 1 if isinstance(error, Exception) else None
         # Python prints it, as always, without the lines of this file.
-        hook, own = sys.excepthook, error.__traceback__.tb_next
-        sys.excepthook = lambda kind, value, _: hook(kind, value.with_traceback(own), own)
+        hook = sys.excepthook
+        sys.excepthook = lambda kind, value, trace: hook(kind, value, own_part(value, trace))
         raise
+
+
+def own_part(error, trace):
+    while trace and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    error.__traceback__ = trace
+    return trace
 
 
 def main():

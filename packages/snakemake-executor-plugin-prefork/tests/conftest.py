@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,14 +51,26 @@ class Workflow:
         output, _ = process.communicate(timeout=300)
         return process.returncode, output
 
-    def made(self) -> dict[str, bytes]:
+    def made(self, *folders: str) -> dict[str, bytes]:
         """Return the files that jobs wrote, and forget them and the run."""
-        files = [file for name in ("out", "logs") for file in (self.folder / name).rglob("*")]
+        folders = folders or ("out",)
+        files = [file for name in folders for file in (self.folder / name).rglob("*")]
         found = {
             str(file.relative_to(self.folder)): file.read_bytes() for file in files if file.is_file()
         }
         subprocess.run(["rm", "-rf", "out", "logs", ".snakemake"], cwd=self.folder, check=True)
         return found
+
+
+def nothing_is_left_of(group: int) -> bool:
+    """Wait until no process of a group is there; what has ended is not there."""
+    for _ in range(100):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False
 
 
 @pytest.fixture
