@@ -26,4 +26,6 @@ for name in (
     "torch",
 ):
     import_module(name)
-import_module("vitscope.networks.building.timm_import").import_timm("timm.models.vision_transformer")
+import_module("vitscope.networks.building.timm_import").import_timm(
+    "timm.models.vision_transformer"
+)

@@ -96,8 +96,8 @@ class Executor(parts.local.Executor):
                 self._zygotes[key] = Zygote(names, paths, environment)
             return self._zygotes.get(key)
 
-    def _run(self, script, fname: str) -> bool:
-        """Run a script in a child; return False if the local executor should run it."""
+    def _run(self, script, fname: str) -> bool | Exception:
+        """Run a script in a child; return an error, or False if the local executor should run it."""
         if not (self._forks and parts.is_plain(script)):
             return False
         # In a shadow folder this is the folder.
@@ -110,7 +110,7 @@ class Executor(parts.local.Executor):
             self._go_on_without(str(error))
             return False
         except Interrupted as error:
-            raise subprocess.CalledProcessError(error.code, parts.command_of(fname)) from None
+            return subprocess.CalledProcessError(error.code, parts.command_of(fname))
         if child is None:
             return False
         request = {"script": fname, "environment": environment, "folder": folder}
@@ -121,12 +121,10 @@ class Executor(parts.local.Executor):
                 with parts.benchmarked(child.pid, script.bench_record):
                     code, used = child.run(request)
                 _correct(script.bench_record, used)
-        except ChildLost:
+        except ChildLost as error:
             self._go_on_without("the process to fork from was killed")
-            raise
-        if code:
-            raise subprocess.CalledProcessError(code, parts.command_of(fname))
-        return True
+            return error.with_traceback(None)
+        return subprocess.CalledProcessError(code, parts.command_of(fname)) if code else True
 
 
 def _correct(record, used: Used) -> None:

@@ -43,7 +43,8 @@ TMP_VARIABLES = ("TMPDIR", "TMP", "TEMPDIR", "TEMP")
 # What bash reads before a command, which may change the environment.
 OF_BASH = ("BASH_ENV", "ENV", "BASHOPTS", "SHELLOPTS")
 
-Run = Callable[[PythonScript, str], bool]
+# It returns whether it has run the script, or how that failed.
+Run = Callable[[PythonScript, str], bool | Exception]
 _run: ContextVar[Run | None] = ContextVar("run", default=None)
 
 
@@ -70,9 +71,15 @@ def _let_scripts_ask() -> None:
 
     def execute_script(self: PythonScript, fname: str, edit: bool = False) -> None:
         run = _run.get()
-        if edit or run is None or not run(self, fname):
+        done = run is not None and not edit and run(self, fname)
+        if isinstance(done, Exception):
+            raise done
+        if not done:
             original(self, fname, edit)
 
+    # Snakemake prints the lines of an error that are not its own.
+    file = original.__code__.co_filename
+    execute_script.__code__ = execute_script.__code__.replace(co_filename=file)
     PythonScript.execute_script = execute_script
 
 

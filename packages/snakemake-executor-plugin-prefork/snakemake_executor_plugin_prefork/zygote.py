@@ -123,7 +123,9 @@ def free_modules(preloaded):
     sys.last_type = sys.last_value = sys.last_exc = sys.last_traceback = None
     sys.excepthook = sys.__excepthook__  # It may hold the frames of an error.
     atexit._clear()
-    modules = [sys.modules.pop(name) for name in reversed(list(sys.modules)) if name not in preloaded]
+    modules = [
+        sys.modules.pop(name) for name in reversed(list(sys.modules)) if name not in preloaded
+    ]
     own = [weakref.ref(each) for each in modules if isinstance(each, types.ModuleType)]
     del modules
     gc.collect()
@@ -216,7 +218,10 @@ def become(script, environment, folder, umask):
         sys.modules["numpy"].random.seed()  # `random` does so itself when it is forked.
     main = types.ModuleType("__main__")
     main.__file__, main.__cached__, main.__annotations__ = script, None, {}
-    main.__builtins__, main.__loader__ = sys.modules["builtins"], SourceFileLoader("__main__", script)
+    main.__builtins__, main.__loader__ = (
+        sys.modules["builtins"],
+        SourceFileLoader("__main__", script),
+    )
     sys.modules["__main__"] = main
     return main.__dict__
 

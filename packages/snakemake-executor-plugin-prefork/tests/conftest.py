@@ -56,7 +56,9 @@ class Workflow:
         folders = folders or ("out",)
         files = [file for name in folders for file in (self.folder / name).rglob("*")]
         found = {
-            str(file.relative_to(self.folder)): file.read_bytes() for file in files if file.is_file()
+            str(file.relative_to(self.folder)): file.read_bytes()
+            for file in files
+            if file.is_file()
         }
         subprocess.run(["rm", "-rf", "out", "logs", ".snakemake"], cwd=self.folder, check=True)
         return found
@@ -81,6 +83,8 @@ def workflow(tmp_path: Path) -> Workflow:
 def words(output: str) -> list[str]:
     """Return what a run printed of its jobs, sorted, without dates, numbers and temporary names."""
     _, _, jobs = output.partition("Job stats:")
-    jobs = re.sub(r"^\[.*\]$|^.*\.snakemake/log/.*$", "", jobs, flags=re.MULTILINE)
+    jobs = re.sub(
+        r"^\[.*\]$|^.*\.snakemake/log/.*$|^Elapsed time: .*$", "", jobs, flags=re.MULTILINE
+    )
     jobs = re.sub(r"tmp\w+\.one|jobid: \d+|\(\d+%\)|\d+ of \d+", "", jobs)
     return sorted(filter(None, jobs.splitlines()))

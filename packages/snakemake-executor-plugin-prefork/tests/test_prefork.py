@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from conftest import Workflow, nothing_is_left_of, words
 
+nightly = pytest.mark.nightly
+
 SEEN = """
 import hashlib, locale, os, random, resource, signal, socket, sys, tempfile, threading, warnings
 import json, gc, time
@@ -49,7 +51,10 @@ def seen_in(text: bytes) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     "options",
-    ["threads: 1", "threads: 2", "shadow: 'minimal'", "resources: tmpdir='elsewhere'"],
+    [
+        "resources: tmpdir='elsewhere'",
+        *(pytest.param(each, marks=nightly) for each in ("threads: 2", "shadow: 'minimal'")),
+    ],
 )
 def test_a_script_sees_what_it_would_see_alone(workflow: Workflow, options: str) -> None:
     workflow.write(SEEN, options)
@@ -117,11 +122,12 @@ def test_jobs_end_and_fail_as_they_would_alone(workflow: Workflow) -> None:
     found = []
     for executor in ("local", "prefork"):
         jobs = f"jobs={FINE} {FAILING}"
-        code, output = workflow.run(executor, "--keep-going", "--config", jobs)
+        # One after the other, so that no line is torn by another job's.
+        code, output = workflow.run(executor, "--cores", "1", "--keep-going", "--config", jobs)
         assert code == 1
         (workflow.folder / "tee.txt").rename(workflow.folder / f"{executor}.txt")
         files = [*workflow.folder.glob("left*"), *workflow.folder.glob("freed*")]
-        left = sorted(file.name[:11] for file in files)
+        left = ["-".join(file.name.split("-")[:2]) for file in files]
         for file in files:
             file.unlink()
         found.append((workflow.made("out", "logs"), words(output), left))
@@ -135,6 +141,7 @@ def test_jobs_end_and_fail_as_they_would_alone(workflow: Workflow) -> None:
     assert (workflow.folder / "prefork.txt").read_text() == "told\n"
 
 
+@nightly
 def test_benchmarks_of_short_jobs_are_what_the_kernel_counts(workflow: Workflow) -> None:
     script = """
 import time
@@ -187,6 +194,7 @@ def test_the_process_to_fork_from_is_killed(workflow: Workflow) -> None:
     assert [made[f"out/{job}"] for job in "abc"] == [b"made"] * 3
 
 
+@nightly
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_signal_to_the_whole_run(workflow: Workflow, number: signal.Signals) -> None:
     """As the terminal sends it: all ends, nothing is left."""
@@ -200,6 +208,7 @@ def test_a_signal_to_the_whole_run(workflow: Workflow, number: signal.Signals) -
     assert not workflow.made()
 
 
+@nightly
 def test_snakemake_alone_is_killed_and_its_jobs_go_on(workflow: Workflow) -> None:
     """As by the local executor."""
     workflow.write(WAITS)
@@ -212,6 +221,7 @@ def test_snakemake_alone_is_killed_and_its_jobs_go_on(workflow: Workflow) -> Non
     assert b"made" in workflow.made().values()
 
 
+@nightly
 @pytest.mark.parametrize(
     ("module", "why"),
     [
@@ -233,6 +243,7 @@ def test_what_cannot_be_preloaded_is_said_once(workflow: Workflow, module: str, 
     assert set(workflow.made().values()) == {b"made"}
 
 
+@nightly
 def test_what_is_preloaded_is_there_and_drawn_numbers_are_new(workflow: Workflow) -> None:
     script = """
 import os, sys, numpy
@@ -248,6 +259,7 @@ with open(snakemake.output[0], "w") as file: file.write(str(numpy.random.random(
     assert len(set(workflow.made().values())) == 3
 
 
+@nightly
 def test_few_scripts_run_as_by_local(workflow: Workflow) -> None:
     workflow.write("open(snakemake.output[0], 'w').write(open('/proc/self/cmdline').read())\n")
     code, output = workflow.run("prefork", "--config", "jobs=a b")
