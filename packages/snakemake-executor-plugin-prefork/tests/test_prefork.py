@@ -16,7 +16,7 @@ SEEN = """
 import hashlib, locale, os, random, resource, signal, socket, sys, tempfile, threading, warnings
 import json, gc, time
 status = open("/proc/self/status").read()
-mask = [line for line in status.splitlines() if line.startswith(("Sig", "Shd", "Umask", "Threads"))]
+mask = [line for line in status.splitlines() if line.startswith(("SigB", "SigI", "SigC", "Umask", "Threads"))]
 seen = {
     "variables": dict(os.environ), "folder": os.getcwd(), "mask": mask,
     "argv": [os.path.basename(each).partition(".")[2] for each in sys.argv],
