@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -c envs/constrai
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup all report test test-others test-slurm nightly one-of-nightly lint format regenerate accept notebooks \
+.PHONY: help setup all report test test-others test-slurm nightly one-of-nightly lint format regenerate regenerate-figure accept notebooks \
 	site train-mini bench bench-gpu fuzz plan profile clean FORCE
 
 help: ## list what there is
@@ -79,12 +79,15 @@ format: $(VENV)/.installed-dev ## format the code, write the generated parts of 
 	$(BIN)/snakefmt Snakefile workflow rules
 	VITSCOPE_NO_PACKAGES=1 $(BIN)/python -m vitscope.manual.pages
 
-regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and pixels (one: FIGURE=fig9)
-ifdef FIGURE
+regenerate-figure: $(VENV)/.installed-dev
 	$(BIN)/snakemake figures/$(FIGURE).pdf
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m last_run --mpl --mpl-results-path=results/pixels \
 		tests/pixels -k "test_figure and $(FIGURE)]"
+
+ifdef FIGURE
+regenerate: regenerate-figure
 else
+regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and pixels (one: FIGURE=fig9)
 	$(BIN)/snakemake
 	$(BIN)/snakemake --report report.html
 	@# Both are told, whichever fails.

@@ -110,15 +110,18 @@ def count_batches_and_images(
     rows = table[table["model"].isin([member.model for member in members])]
     said = []
     if "batch" in rows:
-        said.append(_count_with_unit(rows.groupby("model")["batch"].nunique(), "batch", "batches"))
+        # Batches of several sizes are counted by size.
+        of_size = rows.groupby([each for each in ("model", "images") if each in rows])
+        said.append(_count_with_unit(of_size["batch"].nunique(), "batch", "batches"))
     elif "batches" in rows:
         said.append(_count_with_unit(rows.groupby("model")["batches"].max(), "batch", "batches"))
     if "images" in rows:
         of_model = rows.groupby("model")["images"]
         # Each bin of confidence counts its own images only.
         counts = of_model.sum() if "bin" in rows else of_model.max()
-        of_each = " each" if "batch" in rows else ""
-        said.append(_count_with_unit(counts, "image", "images", of_each))
+        each = "batch" in rows
+        counts = rows["images"] if each else counts
+        said.append(_count_with_unit(counts, "image", "images", " each" if each else ""))
     return ", ".join(filter(None, said))
 
 
