@@ -114,6 +114,24 @@ def test_attention_is_paired_with_the_same_network_of_other_weights() -> None:
     assert claim.attention_against_fixed_weights(models) == pairs
 
 
+def test_controls_are_compared_and_counted_nowhere_else() -> None:
+    """All models of cifar100 that mix by weights that no image changes are declared as controls."""
+    cifar = load_study(BUNDLED_STUDIES / "cifar100.yaml")
+    mixing = {name: model.arch.get("mixing") for name, model in cifar.models.items()}
+    controls = {name for name, how in mixing.items() if how in ("fixed", "uniform")}
+    assert controls == {name for name, model in cifar.models.items() if model.control}
+    assert len(controls) == 16
+    kinds = {"vit_light": {"msa"}, "vit_fixed": {"msa"}, "resnet_light": {"conv"}}
+    kinds["alternet_fixed"] = {"conv"}
+    models = {name: Traits(kinds[name], traits_for_claims_job(cifar, name)) for name in kinds}
+    assert claim.every_model(models) == [("vit_light",), ("resnet_light",)]
+    assert claim.every_pair(models) == [("vit_light", "resnet_light")]
+    assert claim.attending(models) == [("vit_light",)]
+    assert claim.convolutional(models) == [("resnet_light",)]
+    assert claim.attention_against_convolution(models) == [("vit_light", "resnet_light")]
+    assert claim.attention_against_fixed_weights(models) == [("vit_light", "vit_fixed")]
+
+
 def test_models_without_msas_or_settings_are_in_no_pair() -> None:
     local = GLOBAL | {"arch.attention_window": 3}
     assert not claim.local_against_global(

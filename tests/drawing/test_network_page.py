@@ -4,7 +4,11 @@ import pytest
 import vitscope
 from vitscope.claims.counting import say_how_many
 from vitscope.drawing.looks import VERDICT_LOOKS
-from vitscope.jobs.figures import KINDS_OF_PAGE, kinds_for_network_page_job
+from vitscope.jobs.figures import (
+    KINDS_OF_PAGE,
+    kinds_for_network_page_job,
+    models_counted_on_network_page,
+)
 from vitscope.measures.registry import kinds
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -85,6 +89,21 @@ def test_a_page_has_what_the_study_shows_of_the_network():
     assert {"lesion", "mean_token", "attention_distance"} <= {
         *kinds_for_network_page_job(mini, "swin")
     }
+
+
+def test_a_page_has_the_verdict_of_the_recipe_where_the_study_has_it():
+    """The claims of a kind are counted on the trainings that figures with these claims show."""
+    mini = load_study(BUNDLED_STUDIES / "mini.yaml")
+    trainings = ["vit", "vit_1", "vit_2"]
+    assert models_counted_on_network_page(mini, "feature_variance", "vit") == trainings
+    assert models_counted_on_network_page(mini, "feature_variance", "vit_1") == [
+        "vit_1",
+        "vit",
+        "vit_2",
+    ]
+    # The other trainings are in no figure of this kind, and pit was trained once.
+    assert models_counted_on_network_page(mini, "fourier_depth", "vit") == ["vit"]
+    assert models_counted_on_network_page(mini, "feature_variance", "pit") == ["pit"]
 
 
 @pytest.mark.parametrize("name", ["mini", "cifar100", "paper", "probing"])

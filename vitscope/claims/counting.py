@@ -269,9 +269,13 @@ def say_verdict(row: Mapping[Hashable, Any]) -> str | None:
         few = f"{row['batches']:.0f} of {row['fewest_batches']:.0f}"
         return f"open: too few batches to decide ({few})"
     verdict, _, about = str(row["holds"]).partition(", ")
-    doubted = verdict != "open" and row["q"] > DOUBTED
-    mark = f" (q {row['q']:.2f})" if doubted else ""
-    return f"{verdict}{say_how_many(row)}{about and f', {about}'}{mark}"
+    return f"{verdict}{say_how_many(row)}{about and f', {about}'}{say_doubt(row)}"
+
+
+def say_doubt(row: Mapping[Hashable, Any]) -> str:
+    """Return a row's false discovery rate, as an ending, if its verdict is doubted for it."""
+    doubted = row["holds"] != "open" and row["q"] > DOUBTED
+    return f" (q {row['q']:.2f})" if doubted else ""
 
 
 def say_how_many(row: Mapping[Hashable, Any]) -> str:

@@ -36,8 +36,7 @@ _LETTERS_OF_MARK = 4  # that are as wide as a mark
 class Shown(NamedTuple):
     """A figure of the overview; `table` is None where nothing is measured.
 
-    `counted` names all figures of the study that count the same claims, and `data` the images that
-    each model saw.
+    `data` names the images that each model saw.
     """
 
     name: str
@@ -45,7 +44,6 @@ class Shown(NamedTuple):
     members: Sequence[Member]
     published: Mapping[str, pd.DataFrame]
     table: pd.DataFrame | None
-    counted: Sequence[str] = ()
     data: Mapping[str, str] = {}
 
 
@@ -54,8 +52,8 @@ def plot_overview(
 ) -> Figure:
     """Draw a column for each figure; `claims` are None where nothing is measured.
 
-    Below a figure stand its claims, with the verdicts of all networks of the study, which `labels`
-    names.
+    Below a figure stand its claims, with the verdicts in all rows of `claims`, which are those of
+    all networks of the study; `labels` names them.
     """
     across = max(1, int(page_width() / _COLUMN))
     letters = int(_LETTERS * page_width() / across)
@@ -126,7 +124,7 @@ def _verdicts_in_overview(
     if claims is None:
         return []
     names = claims.loc[claims["figure"] == shown.name, "claim"].unique()
-    every = distinct_claims(claims[claims["figure"].isin([shown.name, *shown.counted])])
+    every = distinct_claims(claims)
     found: list[Said] = []
     for name in names:
         rows = every[(every["claim"] == name) & every["holds"].notna()]

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
 from vitscope.claims.across import name_subject
-from vitscope.claims.counting import distinct_claims, once_per_recipe, say_how_many
+from vitscope.claims.counting import distinct_claims, once_per_recipe, say_doubt, say_how_many
 from vitscope.drawing.legends import moment
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
 
@@ -98,7 +98,7 @@ def _draw_claim(
         if not pd.isna(snapshot):
             ours.append(Mark(None, f"{moment(str(snapshot))}:"))
         ours += [
-            Mark(row["holds"], f"{name_subject(row, labels)}{_say_extent(row)}")
+            Mark(row["holds"], f"{name_subject(row, labels)}{say_how_many(row)}{say_doubt(row)}")
             for row in at.to_dict("records")
             if row["holds"] in VERDICT_LOOKS
         ]
@@ -111,12 +111,6 @@ def _draw_claim(
 
 def _published_verdicts(rows: pd.DataFrame) -> Iterable[Any]:
     return rows["published_verdict"].replace(_OF_PUBLISHED)
-
-
-def _say_extent(row: Mapping[Any, Any]) -> str:
-    """Say in how many cases a claim holds, and mark what chance may have decided."""
-    doubted = "(q " in str(row["verdict"])
-    return say_how_many(row) + (f" (q {row['q']:.2f})" if doubted else "")
 
 
 def write_verdict_marks(

@@ -203,7 +203,6 @@ def _job_values_of_sketch(study: Study, name: str) -> Values:
         "sketch": sketch,
         "table": table,
         "columns": columns_of(study, table),
-        "counted": [each for each in figures_counted_in_overview_job(study) if each != name],
         "data": {model: study.models[model].data for model in entry.models},
     }
     return found | {key: values[key] for key in kept}
@@ -254,7 +253,7 @@ def _read_sketch_for_overview_job(name: str, values: Values, inputs: Files) -> "
         published, set(values["published_columns"]), inputs["published"]
     )
     points = {model: curve.points for model, curve in curves.items()}
-    return Shown(name, sketch, members, points, table, values["counted"], values["data"])
+    return Shown(name, sketch, members, points, table, values["data"])
 
 
 def _values_of_overview_job(study: Study, names: Names) -> Values:

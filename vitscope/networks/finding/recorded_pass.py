@@ -184,12 +184,17 @@ class RecordedPass:
         return self._kind_of_operations(self.indices(start, end), start, end)
 
     def _kind_of_operations(self, indices: Sequence[int], start: int, end: int) -> Kind:
-        size = self.maps.size(end) or (1, 1)
-        kind = kind_of_branch(self.flow, indices, self.maps.channels(end), size)
+        kind = self._kind_of_branch(indices, end)
         # What sums over positions and leaves fewer of them, such as patch merging, subsamples.
-        if kind == "mlp" and self.maps.size(start) == size and any(map(self.maps.mixes, indices)):
-            return "mixing"
-        return kind
+        same_size = self.maps.size(start) == (self.maps.size(end) or (1, 1))
+        return "mixing" if kind == "mlp" and same_size and self._mixes(indices) else kind
+
+    def _kind_of_branch(self, indices: Sequence[int], end: int) -> Kind:
+        size = self.maps.size(end) or (1, 1)
+        return kind_of_branch(self.flow, indices, self.maps.channels(end), size)
+
+    def _mixes(self, indices: Sequence[int]) -> bool:
+        return any(map(self.maps.mixes, indices))
 
     def kind_of_join(self, start: int, end: int) -> Kind:
         """Return the kind of a join's branches: `parallel` for attention beside other layers."""
@@ -197,7 +202,7 @@ class RecordedPass:
         attending, others = set[int](), set[int]()
         for part in self.ways.branches(way, start) if way else ():
             behind = self.ways.ancestors(part, start)
-            attends = self._kind_of_operations(sorted(behind), start, end) == "msa"
+            attends = self._kind_of_branch(sorted(behind), end) == "msa"
             (attending if attends else others).update(behind)
         names = {self.operations[i].name for i in others - attending}
         works = any(ops.multiplies(name) or ops.is_fourier(name) for name in names)
