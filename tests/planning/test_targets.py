@@ -135,11 +135,11 @@ def test_names_of_another_study_are_refused(studies: StudyFiles) -> None:
 
 def test_a_table_that_no_figure_needs_says_which_would(studies: StudyFiles) -> None:
     mini = studies["mini"]
-    fewer = {name: figure for name, figure in mini.figures.items() if figure.kind != "hessian"}
+    fewer = {name: figure for name, figure in mini.figures.items() if figure.measure != "hessian"}
     changed = {"mini": replace(mini, figures=fewer)}
     sentence = (
         f"{MINI}: figures: found none that needs the table 'hessian', so that nothing says of "
-        "which models it is: add a figure of the kind 'hessian'."
+        "which models it is: add a figure of the kind 'hessian' or 'hessian_by_batch'."
     )
     assert names_refused(changed, "mini", table="hessian") == sentence
     assert names_refused(changed, "mini", measure="hessian", model="vit") == sentence

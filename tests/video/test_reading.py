@@ -188,8 +188,8 @@ def test_a_path_without_frames(tmp_path: Path, without_ffmpeg: None) -> None:
     film.write_bytes(b"\0\0\0\x18ftypmp42")
     missing = tmp_path / "walk.gif"
     sentences = {
-        tmp_path: "{} holds no pictures (.bmp, .jpeg, .jpg, .png, .ppm, .tif, .tiff, .webp): give "
-        "a folder of frames.",
+        tmp_path: "{} holds no pictures (.bmp, .gif, .jpeg, .jpg, .png, .ppm, .tif, .tiff, .webp): "
+        "give a folder of frames.",
         missing: "{} cannot be read (No such file or directory): correct the path, or make it "
         "readable.",
         film: "{} is no folder and no animated GIF, WebP or PNG, and videos are read by ffmpeg, "

@@ -266,7 +266,8 @@ def test_the_table_of_a_network() -> None:
     scope = vitscope.look(network(Convolutions), pixels(), mean=0.5, std=0.25, analysis=settings)
     # A single image has no interval.
     columns = ["low_50", "high_50", "area_50_resampled"]
-    assert scope.receptive_field[columns].isna().all(axis=None)
+    whole = scope.table("receptive_field", resamples=True)
+    assert whole[columns].isna().all(axis=None)
 
 
 def test_resamples_are_areas_of_the_mean_of_images_drawn_again() -> None:

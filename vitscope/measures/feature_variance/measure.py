@@ -102,7 +102,7 @@ NORMALIZED_VARIANCE = Measure(
     question="What blocks do to feature maps",
     figures={"normalized_variance": FigureKind(options=ByDepth)},
     merge=mean_over_images("normalized_variance"),
-    seconds_per_gb=6,
+    seconds_per_gb=2,
 )
 
 SPATIAL_SHARE_TABLE = Table(
