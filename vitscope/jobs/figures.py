@@ -174,13 +174,19 @@ def figures_for_overview_job(study: Study) -> list[str]:
     return sorted(found, key=_natural_order)
 
 
+def _figures_by_claims(study: Study) -> dict[str, list[str]]:
+    """Return the figures that count the same claims, by the place of these claims."""
+    measures, found = registry.of(study), dict[str, list[str]]()
+    for name, figure in study.figures.items():
+        if claims := measures.claiming(measures.kinds()[figure.kind]):
+            found.setdefault(claims, []).append(name)
+    return found
+
+
 def figures_counted_in_overview_job(study: Study) -> list[str]:
     """Return the figures whose claims the overview counts: those that share claims with its own."""
-    measures = registry.of(study)
-    kinds = {name: measures.kinds()[each.kind] for name, each in study.figures.items()}
-    claims = {name: measures.claiming(kind) for name, kind in kinds.items()}
-    shown = {claims[name] for name in figures_for_overview_job(study) if name in claims}
-    return [name for name, counted in claims.items() if counted and counted in shown]
+    shown = {*figures_for_overview_job(study)}
+    return [name for same in _figures_by_claims(study).values() if shown & {*same} for name in same]
 
 
 def _natural_order(name: str) -> list[tuple[int, str]]:
@@ -293,15 +299,11 @@ def models_counted_on_network_page(study: Study, kind: str, model: str) -> list[
     """
     measures = registry.of(study)
     claims = measures.claiming(measures.kinds()[kind])
-    shown = {
-        each
-        for figure in study.figures.values()
-        if measures.claiming(measures.kinds()[figure.kind]) == claims
-        for each in figure.models
-    }
+    figures = _figures_by_claims(study).get(claims, []) if claims else []
+    shown = {each for name in figures for each in study.figures[name].models}
     same = next((group for group in study.repeats if model in group), [])
     others = [each for each in same if each in shown and each != model]
-    return [model, *others] if claims and model in shown else [model]
+    return [model, *others] if model in shown else [model]
 
 
 def _values_of_network_page_job(study: Study, names: Names) -> Values:
