@@ -18,12 +18,6 @@ pytestmark = pytest.mark.others
 OUTER = """
 configfile: "outer.yaml"
 
-module vitscope:
-    snakefile: "{snakefile}"
-    config: config["vitscope"]
-
-use rule * from vitscope exclude all as vs_*
-
 rule summary:
     input:
         "results/own/tables/feature_variance.parquet",
@@ -32,6 +26,12 @@ rule summary:
         "summary.txt",
     shell:
         "printf '%s\\\\n' {{input}} > {{output}}"
+
+module vitscope:
+    snakefile: "{snakefile}"
+    config: config["vitscope"]
+
+use rule * from vitscope exclude all as vs_*
 """
 
 
