@@ -116,6 +116,11 @@ OPEN = {"recipe_verdict": "open", "holds": "open"}
             {"holds": "open", "batches": 5, "fewest_batches": 6},
             "+0.250 | open: too few batches to decide (5 of 6)",
         ),
+        ({"doubt": "accuracy of chance"}, "+0.250 | yes, without an interval (accuracy of chance)"),
+        (
+            {"holds": IN_NETWORK, "q": 0.07, "doubt": "accuracy not measured"},
+            f"+0.250 | {IN_NETWORK} (q 0.07; accuracy not measured)",
+        ),
         # More than 5 of 100 verdicts that are as sure are false.
         ({"holds": IN_NETWORK, "q": 0.051}, f"+0.250 | {IN_NETWORK} (q 0.05)"),
         ({"holds": IN_NETWORK, "q": 0.05}, f"+0.250 | {IN_NETWORK}"),

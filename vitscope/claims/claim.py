@@ -248,6 +248,11 @@ SAM = (
     "The paper says that methods that smooth the loss help ViTs, and has no figure of it. Networks "
     "and trainings differ in `sam` alone."
 )
+# Why claims compare an AlterNet with a CNN.
+OWN_CNN = (
+    "The paper's Fig. 12. The second model is the first one without its MSAs (`attention`), of the "
+    "same training."
+)
 # What these claims compare MSAs with.
 OTHER_MIXING = "mixing by weights that no image changes"
 

@@ -273,9 +273,11 @@ def say_verdict(row: Mapping[Hashable, Any]) -> str | None:
 
 
 def say_doubt(row: Mapping[Hashable, Any]) -> str:
-    """Return a row's false discovery rate, as an ending, if its verdict is doubted for it."""
+    """Return what makes a row's verdict doubtful, as an ending: its q, its networks."""
     doubted = row["holds"] != "open" and row["q"] > DOUBTED
-    return f" (q {row['q']:.2f})" if doubted else ""
+    doubts = [f"q {row['q']:.2f}"] if doubted else []
+    doubts += [row["doubt"]] if pd.notna(row.get("doubt")) else []
+    return f" ({'; '.join(doubts)})" if doubts else ""
 
 
 def say_how_many(row: Mapping[Hashable, Any]) -> str:

@@ -47,6 +47,11 @@ COUNTED: Columns = {
     "p": ("float64", "chance of the other side of holds_above over images; null if untested"),
     "batches": ("int32", "batches that the value is of; null where images are the units"),
     "fewest_batches": ("int32", "the fewest batches that can decide; null as batches"),
+    "doubt": (
+        "string",
+        "accuracy of chance, by its interval over test images; accuracy not measured, where none "
+        "of the study's tables `fit` and `corruption_error` has the model; else null",
+    ),
 }
 CLAIMS = Table(
     "claims",
@@ -86,7 +91,7 @@ CLAIMS = Table(
         "verdict": (
             "string",
             "the same in words, with how many of what is counted do as claimed: all, most or so "
-            "many; and q where more than 5 of 100 such verdicts are false",
+            "many; then q, where more than 5 of 100 such verdicts are false, and doubt",
         ),
     },
 )

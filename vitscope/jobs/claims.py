@@ -45,6 +45,7 @@ def job_values_to_count_claims(study: Study, among: Collection[str]) -> Values:
         "figures": figures,
         "columns": {name: columns_of(study, name) for name in sorted(tables)},
         "traits_of": {name: traits_for_claims_job(study, name) for name in study.models_of()},
+        "classes": {name: study.dataset_of(name).classes for name in study.models_of()},
         "repeats": study.repeats,
         "modules": sorted({figure["claims"] for figure in figures.values()}),
     }
@@ -83,13 +84,15 @@ def count_claims_from_job_inputs(inputs: Files, values: Values) -> Counted:
     """Count the claims about figures; `values` come from `job_values_to_count_claims`."""
     from vitscope.claims import counting
     from vitscope.claims.agreement import score_agreement
+    from vitscope.claims.doubts import ACCURACY_TABLES, doubt_claims
     from vitscope.claims.points import at_snapshots, published_points_of_figure
 
     evidence: dict[str, Evidence] = {}
     for name, figure in values["figures"].items():
         found = resolve_name(figure["claims"])
         evidence[name] = found(**figure["own"]) if "own" in figure else found
-    needed, columns = {each.table for each in evidence.values()}, values["columns"]
+    columns = values["columns"]
+    needed = {each.table for each in evidence.values()} | ({*ACCURACY_TABLES} & {*columns})
     tables = {
         name: read_all(Table(**columns[name]), tables_in({name: inputs[name]}))
         for name in sorted(needed)
@@ -107,7 +110,8 @@ def count_claims_from_job_inputs(inputs: Files, values: Values) -> Counted:
         agreement.append(score_agreement(name, found, shown, published))
     seeds = {model: each.get("training.seed") for model, each in traits.items()}
     trained = counting.trainings(values["repeats"], seeds)
-    every = counting.count_by_recipe(counting.join_rows_of_figures(CLAIMS, claims), trained)
+    joined = counting.join_rows_of_figures(CLAIMS, claims)
+    every = counting.count_by_recipe(doubt_claims(joined, tables, values["classes"]), trained)
     return Counted(every, counting.join_rows_of_figures(AGREEMENT, agreement), [*evidence.values()])
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 import yaml
 
 from vitscope.claims.counting import count_by_recipe, count_claims, join_rows_of_figures
+from vitscope.claims.doubts import ACCURACY_TABLES, doubt_claims
 from vitscope.claims.intervals import without_resamples
 from vitscope.claims.points import Published, at_snapshots, published_points_of_figure
 from vitscope.claims.report import findings_as_table
@@ -157,9 +158,16 @@ class Tables:
             for kind in kinds or (kind for kind in self.kinds() if kind in known)
             if kinds or not registry.declared(known[kind].measure).need.of_training
         ]
-        return count_by_recipe(
-            join_rows_of_figures(CLAIMS, [each for each in rows if each is not None]), {}
-        )
+        joined = join_rows_of_figures(CLAIMS, [each for each in rows if each is not None])
+        return count_by_recipe(doubt_claims(joined, *self._accuracies()), {})
+
+    def _accuracies(self) -> tuple[dict[str, pd.DataFrame], dict[str, int | None]]:
+        """Return the table of accuracies, if images have labels, and how many classes there are."""
+        if "classification" not in self.available():
+            return {}, {}
+        classes = self._whole_table("predictions")["label"].nunique()
+        known = {"classification": self._whole_table("classification")}
+        return known, {member.model: classes for member in self.members}
 
     def _claims_of_kind(self, kind: str) -> pd.DataFrame | None:
         if kind in self.own():
@@ -300,6 +308,11 @@ class Made(Tables):
     def available(self) -> list[str]:
         """Return the names of the tables that exist."""
         return [name for name in (*OTHERS, *registry.names()) if self._files_of_table(name)]
+
+    def _accuracies(self) -> tuple[dict[str, pd.DataFrame], dict[str, int | None]]:
+        there = {*self.available()} & {*ACCURACY_TABLES}
+        classes = {name: self.study.dataset_of(name).classes for name in self.study.models_of()}
+        return {name: self._whole_table(name) for name in there}, classes
 
     def figures(self) -> dict[str, str]:
         """Return the kind of each figure of the study, by the name of the figure."""

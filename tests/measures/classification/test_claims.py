@@ -60,6 +60,25 @@ def test_models_without_convs_are_compared_with_those_of_convs_alone():
         assert row["holds"] == holds, key
 
 
+def test_alternet_is_compared_with_its_cnn_on_all_test_images() -> None:
+    network = {"family": "alternet", "arch.width": 8}
+    traits = {
+        "alternet": network | {"arch.attention": [0, 1, 0, 1]},
+        "resnet": network | {"arch.attention": [0, 0, 0, 0]},
+    }
+    table = pd.concat([fit("alternet", 38.9, 1.1, 1.2), fit("resnet", 37.8, 1.0, 1.0)])
+    tables = {"fit": table, "blocks": blocks("alternet", "resnet")}
+    claims = count("fit", tables, ["alternet", "resnet"], None, traits).set_index("claim")
+    row = claims.loc["alternet_errs_less"]
+    assert row[["model", "versus"]].tolist() == ["alternet", "resnet"]
+    found = [row["measured_value"], row["measured_low"], row["measured_high"]]
+    assert found == pytest.approx([-1.1, -1.1 - 0.19, -1.1 + 0.19])
+    assert row["holds"] == "no, in this network"
+    traits["resnet"]["arch.width"] = 16
+    others = count("fit", tables, ["alternet", "resnet"], None, traits)
+    assert "alternet_errs_less" not in {*others["claim"]}
+
+
 def test_what_was_not_resampled_has_no_interval_of_its_difference():
     # A single image tells nothing of the spread.
     table = pd.concat([fit("resnet", 0, 1.0, None), fit("vit", 100, 1.3, 5)])

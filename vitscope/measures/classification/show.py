@@ -11,12 +11,14 @@ from matplotlib.patches import Patch
 
 from vitscope.claims.claim import (
     OTHER_MIXING,
+    OWN_CNN,
     SAM,
     SPECIFIC,
     Claim,
     Evidence,
     Models,
     Subject,
+    alternet_against_its_cnn,
     attention_against_convolution,
     attention_against_fixed_weights,
     convolutional,
@@ -383,6 +385,16 @@ CLAIMS_FIT = Evidence(
         (
             "specific_weights_err_less",
             f"MSAs have a lower test error than {OTHER_MIXING}",
+            smaller(*_ERROR),
+        ),
+    )
+    + make_claims(
+        "Fig. 12",
+        alternet_against_its_cnn,
+        f"{OWN_CNN} The test error is that of all test images.",
+        (
+            "alternet_errs_less",
+            "AlterNet has a lower test error than its CNN",
             smaller(*_ERROR),
         ),
     )
