@@ -138,6 +138,18 @@ class Panels:
             theirs = (published or {}).get(member.model)
             yield Panel(axes, look, self.legend, rows, theirs)
 
+    def of_published(
+        self, members: Sequence[Member], published: Mapping[str, Published]
+    ) -> Iterator[Panel]:
+        """Yield a panel for the published points of each model; drop the panels of others."""
+        for axes, member in zip(self.axes, members, strict=True):
+            if theirs := published.get(member.model):
+                same = "" if theirs.same_model else "\n(another model)"
+                axes.set_title(f"Published: {theirs.series}{same}")
+                yield Panel(axes, look_of(member), self.legend, theirs.points)
+            else:
+                axes.remove()
+
     def of_models_together(
         self, members: Sequence[Member], table: pd.DataFrame, order: Sequence[str]
     ) -> Iterator[Panel]:
@@ -171,7 +183,8 @@ class Panels:
         for position, axes in enumerate(self.axes):
             if axes not in self.figure.axes:
                 continue
-            if position + self.columns >= len(self.axes):
+            below = self.axes[position + self.columns :: self.columns]
+            if not {*below} & {*self.figure.axes}:
                 axes.set_xlabel(self.in_lines(x))
             row, column = divmod(position, self.columns)
             if row not in labelled or (column and has_axis_behind(self.axes[position - 1])):
@@ -320,6 +333,13 @@ def make_square_panels(
     square.figure.set_figheight(height + above)
     square.figure.set_layout_engine("compressed")
     return square
+
+
+def write_over_panel(axes: Axes, text: str) -> None:
+    """Write a line between a panel and its title."""
+    if text:
+        axes.set_title(axes.get_title(), pad=_OVER_NOTE)
+        axes.annotate(text, (0.5, 1), **_NOTE | {"ha": "center", "fontsize": "small", "color": "k"})
 
 
 def write_above(figure: Figure, note: str) -> None:

@@ -1,12 +1,12 @@
 """Jobs of figures: draw a figure from tables, write its points as CSV, draw pages and networks."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vitscope.claims.tables import CLAIMS
 from vitscope.files.pairs import PREFIXES, by_prefix
@@ -281,6 +281,16 @@ DRAW_OVERVIEW = Job(run=draw_overview_job, values=_values_of_overview_job)
 
 
 KINDS_OF_PAGE = tuple(curve.kind for curve in CURVES.values())
+# The kinds that have a second panel on the page of a network: the change over each block.
+_WITH_CHANGES = {"feature_variance", "fourier_depth"}
+
+
+def panels_of_page(kinds: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the panels of a network's page: a kind, and the keys that it is drawn with."""
+    for kind in kinds:
+        yield kind, {}
+        if kind in _WITH_CHANGES:
+            yield kind, {"change": True}
 
 
 def kinds_for_network_page_job(study: Study, model: str) -> list[str]:
@@ -360,10 +370,10 @@ def draw_network_page_job(
         columns = kind["tables"]
         tables = {name: read_all(Table(**each), inputs[name]) for name, each in columns.items()}
         published: dict[str, Published] | None = {} if kind["published"] else None
-        panel = partial(
-            draw_from_tables, kind["draws"], tables, [member], published, (), kind["values"]
-        )
-        panels.append(partial(draw_panel_in, panel))
+        for _, keys in panels_of_page([drawn]):
+            said = kind["values"] | keys
+            panel = partial(draw_from_tables, kind["draws"], tables, [member], published, (), said)
+            panels.append(partial(draw_panel_in, panel))
         if kind["claims"]:
             evidence = resolve_name(kind["claims"])
             whole = tables | {"blocks": all_blocks}

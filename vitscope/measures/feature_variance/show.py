@@ -26,6 +26,7 @@ from vitscope.claims.claim import (
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import HALF, Found, falls, falls_more, lower_at_cut_points
 from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent, label_decades
+from vitscope.drawing.changes import Change
 from vitscope.drawing.charts import Chart, Rows, Steps, Theirs
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import Legend
@@ -132,12 +133,26 @@ _OF_SHARE = _Shares("Blocks that do so:\nshare within images", CLAIMS_SPATIAL_SH
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
 _VARIANCE, _SHARE = "Feature map variance", "Share within images"
-_OF_BOTH = Theirs("variance", "variance"), Steps("variance")
+_OF_BOTH = (
+    Theirs("variance", "variance"),
+    Steps("variance", change=Change("Change of variance (%)", ratio=True, linear=1)),
+)
 plot_feature_variance = Chart(Rows(_VARIANCE, *_OF_BOTH, scale=begin_at_zero))
 plot_normalized_variance = Chart(
-    Rows("Normalized variance", Steps("normalized_variance"), scale=begin_at_zero)
+    Rows(
+        "Normalized variance",
+        Steps(
+            "normalized_variance",
+            change=Change("Change of\nnormalized variance (%)", ratio=True, linear=1),
+        ),
+        scale=begin_at_zero,
+    )
 )
-_OF_SHARES = Rows(_SHARE, Steps("share"), scales="shared")
+_OF_SHARES = Rows(
+    _SHARE,
+    Steps("share", change=Change("Change of\nshare within images (%)", ratio=True, linear=1)),
+    scales="shared",
+)
 plot_spatial_share = Chart(_OF_SHARES)
 plot_variance_and_share = Chart(
     Rows(_VARIANCE, *_OF_BOTH, table=1, scale=begin_at_zero, says_across=True), _OF_SHARES
