@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from vitscope.buildup.rule import BASELINE, KEPT, REJECTED
+from vitscope.drawing.counts import count_rows
 from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import (
     GRAY,
@@ -22,7 +23,7 @@ from vitscope.drawing.looks import (
     Look,
     depth_color,
 )
-from vitscope.drawing.panels import make_panels
+from vitscope.drawing.panels import make_panels, write_counts
 from vitscope.errors import VitscopeError
 from vitscope.video.frames import Frame
 
@@ -118,6 +119,8 @@ def plot_buildup(
         )
     for axes in panels.axes:
         axes.set(xlabel="Stage that got an MSA (MSAs so far)", ylabel="Accuracy (%)")
+    count_rows(steps, panels.axes[0])
+    write_counts(panels.figure, steps)
     legend = panels.legend
     for color in (_stage_color(f"c{stage}") for stage in range(1, _STAGES + 1)):
         legend.add_marker("kept", {**STEP, "color": color}, color)

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from vitscope.claims.counting import say_how_many
+from vitscope.drawing.counts import count_of_panel
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import (
     GRAY,
@@ -19,6 +20,7 @@ from vitscope.drawing.looks import (
     VERDICT_LOOKS,
 )
 from vitscope.drawing.network import kinds_of
+from vitscope.drawing.panels import write_count_over_panel
 from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_claims_and_verdicts
 
 # Inches.
@@ -53,6 +55,7 @@ def plot_network_page(
     for axes, draw in zip(below, panels, strict=True):
         draw(axes)
         axes.set_title("")
+        write_count_over_panel(axes, count_of_panel(axes))
         axes.set_ylabel(fill(axes.get_ylabel(), _LETTERS_OF_LABEL), fontsize=_SMALL)
         axes.sharex(strip)
         if axes is not below[-1]:

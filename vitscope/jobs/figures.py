@@ -72,19 +72,20 @@ def _values_of_figure_job(study: Study, names: Names) -> Values:
 
 
 def draw_figure_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.drawing.figure import count_batches_and_images, draw_from_tables, escaped_member
+    from vitscope.drawing.counts import say_counts
+    from vitscope.drawing.figure import draw_from_tables, escaped_member
     from vitscope.drawing.saving import save, style
 
     tables, published = read_figure_job_inputs(inputs, values)
     members = [escaped_member(member) for member in values["members"]]
     (plot,) = values["modules"]
-    images = count_batches_and_images(tables, members, values["snapshots"])
-    how_many = {describing.MEASURED_ON: images} if images else {}
-    made_from = values["facts"] | how_many | _digests_of_figure_job_tables(inputs, values)
     with style(inputs["style"], values["style"]):
         figure = draw_from_tables(
             plot, tables, members, published, values["snapshots"], values["values"]
         )
+        images = say_counts(figure)
+        how_many = {describing.MEASURED_ON: images} if images else {}
+        made_from = values["facts"] | how_many | _digests_of_figure_job_tables(inputs, values)
         for path in outputs.values():
             title = f"{values['title']} ({values['name']})"
             save(figure, path, title, made_from, values["shows"])

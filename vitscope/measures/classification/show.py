@@ -2,7 +2,6 @@ from collections.abc import Collection, Mapping
 from textwrap import wrap
 from typing import Any
 
-import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -30,6 +29,7 @@ from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import AllPublished, Points
 from vitscope.claims.statistics import Found, Statistic, larger, one_value, smaller, value_of
 from vitscope.drawing.axes import axes_of_published, draw_points_with_intervals
+from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import (
     INTERVAL,
@@ -60,6 +60,7 @@ from vitscope.drawing.panels import (
     make_panels,
     make_panels_with_strips,
     make_row_panels,
+    write_over_panel,
 )
 from vitscope.measures.classification.compute import (
     count_classifications_by_cue,
@@ -105,6 +106,7 @@ def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> 
     ):
         for position, member in enumerate(ordered):
             look = look_of(member)
+            count_rows(rows[member.model].loc[[metric]], axes)
             ends = rows[member.model].loc[metric, ["ci_low", "value", "ci_high"]]
             draw_points_with_intervals(axes, position, ends, look.line)
             if member.model in published:
@@ -185,7 +187,9 @@ def plot_fit_by_window(table: pd.DataFrame, members: Members, published: AllPubl
     places = [group[0] for group in groups]
     panels = make_panels(len(LABELS), least=2.2)
     for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
-        _draw_fit_by_recipe(axes, table[table["metric"] == metric].set_index("model"), groups)
+        shown = table["model"].isin([m.model for m in members]) & (table["metric"] == metric)
+        count_rows(table[shown], axes)
+        _draw_fit_by_recipe(axes, table[shown].set_index("model"), groups)
         axes.set_ylabel(label)
         axes.margins(y=0.12)
         if published:
@@ -197,11 +201,6 @@ def plot_fit_by_window(table: pd.DataFrame, members: Members, published: AllPubl
     explain_fit_marks(panels.legend, published, "right axis")
     panels.legend.draw(panels.figure)
     return panels.figure
-
-
-# The distance of the title from the diagram in points, with room for the scores between them.
-_TITLE_PAD = 32.5
-_SCORES_PAD = 5  # points
 
 
 def _draw_reliability(panel: Panel) -> None:
@@ -238,17 +237,9 @@ def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members:
     for panel, below, member in shown:
         scores = rows_of(classification, member.model).iloc[0]
         _draw_reliability(panel)
-        panel.axes.set_title(member.label, pad=_TITLE_PAD * text_scale())
-        panel.axes.annotate(
-            _classification_in_words(scores),
-            (0.5, 1),
-            (0, _SCORES_PAD),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            ha="center",
-            size=matplotlib.rcParams["legend.fontsize"],
-        )
+        write_over_panel(panel.axes, _classification_in_words(scores))
         bins = panel.rows
+        count_rows(bins, below)
         share, width = bins["images"] / bins["images"].sum(), bins["high"] - bins["low"]
         below.bar(bins["low"], share, width, align="edge", linewidth=0, color=PALE)
         panel.legend.add_shade("share of images", PALE, 1)
@@ -295,6 +286,7 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
     for height, member in enumerate(members):
         rows, style = rows_of(table, member.model), look_of(member).line
         of_all = rows["class_name"] == "all"
+        count_rows(rows[of_all], *panels.axes)
         _draw_classifications(
             panels, height, rows[of_all].iloc[0], rows.loc[~of_all, "shape_bias"], style
         )

@@ -28,6 +28,7 @@ from vitscope.claims.statistics import HALF, Found, falls, falls_more, lower_at_
 from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent, label_decades
 from vitscope.drawing.changes import Change
 from vitscope.drawing.charts import Chart, Rows, Steps, Theirs
+from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import PLAIN, SHARE_STYLES, ZERO, depth_colors, look_of
@@ -200,6 +201,7 @@ def _draw_variance_or_share_by_epoch(
         for axes, moments in zip(panels.axes, models, strict=True):
             rows = [rows_of(table, member.model) for member in moments]
             panel = Panel(axes, look_of(moments[0]), legend, pd.concat(rows))
+            count_rows(panel.rows, axes)
             _draw_block_shares(
                 panel, shares, rows, [float(member.epoch or 0) for member in moments]
             )
@@ -217,6 +219,7 @@ def _draw_variance_or_share_curves(
     colors = depth_colors().resampled(len(moments))
     for number, member in enumerate(moments):
         points = rows_of(table, member.model, ["index"])
+        count_rows(points, axes)
         axes.plot(points["depth"], points[value], **PLAIN, color=colors(number))
     Panel(axes, look_of(member), legend, points).draw_bands(points)
 
