@@ -20,10 +20,9 @@ from vitscope.drawing.looks import (
     SKETCHED,
     STEP,
     THIN,
-    Look,
     depth_color,
 )
-from vitscope.drawing.panels import make_panels, write_counts
+from vitscope.drawing.panels import Panel, make_panels, write_counts
 from vitscope.errors import VitscopeError
 from vitscope.video.frames import Frame
 
@@ -92,8 +91,9 @@ def _draw_buildup_steps(axes: Axes, steps: pd.DataFrame, title: str, shown: int)
     axes.margins(x=0.06, y=0.1)
 
 
-def sketch_buildup(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+def sketch_buildup(panel: Panel) -> None:
     """Draw the accuracy of each step in a small panel; hollow markers show rejected steps."""
+    axes, points, look = panel.axes, panel.rows, panel.look
     percent = 100 * points["accuracy"].reset_index(drop=True)
     kept = (points["decision"] != REJECTED).to_numpy()
     axes.plot(percent.index[kept], percent[kept], **look.curve | SKETCHED)

@@ -79,16 +79,19 @@ class Bars:
     label: str = ""
 
     def draw(self, panel: Panel, across: Any) -> None:
-        rows = panel.rows
-        # Published points say themselves which blocks subsample, and have no sizes of maps.
-        points = Points(rows if "subsampling" in rows else in_order(rows, rows))
-        found, ends = self.change.find(points, self.column), points.frame[across.column]
-        for block, values in enumerate(found.T):
-            if np.isfinite(values[0]):
-                place = ends[block : block + 2].to_numpy()
-                _draw_bar(panel, points.frame.iloc[block + 1], place, values)
-        panel.axes.axhline(0, **ZERO, zorder=2.5)
+        points = Points(in_order(panel.rows, panel.rows))
+        draw_bars(panel, points, self.column, self.change)
         write_over_panel(panel.axes, self.change.count(points, self.column))
+
+
+def draw_bars(panel: Panel, points: Points, column: str, change: Change) -> None:
+    """Draw the change of a column over each block with a value before and after it."""
+    ends = points.frame["depth"]
+    for block, values in enumerate(change.find(points, column).T):
+        if np.isfinite(values[0]):
+            place = ends[block : block + 2].to_numpy()
+            _draw_bar(panel, points.frame.iloc[block + 1], place, values)
+    panel.axes.axhline(0, **ZERO, zorder=2.5)
 
 
 def _draw_bar(panel: Panel, block: pd.Series, place: Array, values: Array) -> None:

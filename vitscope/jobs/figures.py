@@ -205,12 +205,14 @@ def _job_values_of_sketch(study: Study, name: str) -> Values:
         return {"sketch": _BUILDUP_SKETCH, "members": [member], "published": published}
     entry, values = study.figures[name], _values_of_figure_job(study, {"figure": name})
     kept = ("members", "published", "published_columns", "snapshots")
-    table, sketch = entry.measure, f"vitscope.measures.sketches:sketch_{entry.kind}"
+    table, change = entry.measure, "_change" if entry.options.get("change") else ""
     found = {
-        "sketch": sketch,
+        "sketch": f"vitscope.measures.sketches:sketch_{entry.kind}{change}",
         "table": table,
         "columns": columns_of(study, table),
         "data": {model: study.models[model].data for model in entry.models},
+        # The blocks of two networks lie at other depths.
+        "apart": "kind" in registry.of(study).kinds()[entry.kind].published,
     }
     return found | {key: values[key] for key in kept}
 
@@ -260,7 +262,7 @@ def _read_sketch_for_overview_job(name: str, values: Values, inputs: Files) -> "
         published, set(values["published_columns"]), inputs["published"]
     )
     points = {model: curve.points for model, curve in curves.items()}
-    return Shown(name, sketch, members, points, table, values["data"])
+    return Shown(name, sketch, members, points, table, values["data"], values["apart"])
 
 
 def _values_of_overview_job(study: Study, names: Names) -> Values:

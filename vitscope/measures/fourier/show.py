@@ -36,9 +36,8 @@ AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
 # The minimum width, in inches, of a panel in a row of panels on the same scale.
 _LEAST = 1.05
-_ENDS = Curve(
-    "delta_log_amplitude", change=Change("Change of\nΔ log amplitude at 1.0π", linear=0.1)
-)
+CHANGE_OF_COMPONENT = Change("Change of\nΔ log amplitude at 1.0π", linear=0.1)
+_ENDS = Curve("delta_log_amplitude", change=CHANGE_OF_COMPONENT)
 _BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude", AMPLITUDE), _ENDS))
 
 
