@@ -25,7 +25,7 @@ from vitscope.claims.claim import (
     value_in_row,
     without_controls,
 )
-from vitscope.claims.intervals import RESAMPLED
+from vitscope.claims.intervals import RESAMPLED, known_share_interval
 from vitscope.claims.points import AllPublished, Points
 from vitscope.claims.statistics import Found, Statistic, larger, one_value, smaller, value_of
 from vitscope.drawing.axes import axes_of_published, draw_points_with_intervals
@@ -41,9 +41,11 @@ from vitscope.drawing.legends import (
 from vitscope.drawing.looks import (
     BAR_ALPHA,
     CUE_COLORS,
+    CURVE,
     DIAGONAL,
     GRAY,
     HATCHED,
+    INTERVAL_BAR,
     INTERVAL_WIDTH,
     JOINED,
     PALE,
@@ -83,11 +85,17 @@ def _within_sentence(label: str) -> str:
     return f"{label[0].lower()}{label[1:]}"
 
 
-def explain_fit_marks(legend: Legend, published: AllPublished, axis: str) -> None:
+def explain_fit_marks(
+    legend: Legend, published: AllPublished, axis: str, upright: bool = False
+) -> None:
     """Explain the marks in the legend; `axis` says where published points of other models are."""
     look = Look(GRAY, "o")
     legend.add_marker("measured", look.line)
-    legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
+    if upright:
+        # A line in the key is the one that joins means.
+        legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": GRAY})
+    else:
+        legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
     if published:
         label = published_legend_label(published.values(), others="other models", axis=axis)
         legend.add_marker(label, look.hollow)
@@ -198,24 +206,42 @@ def plot_fit_by_window(table: pd.DataFrame, members: Members, published: AllPubl
             _draw_published_fit(back, published, metric, places, beside)
             back.margins(y=0.12)
     _name_models_of_fit(panels, places)
-    explain_fit_marks(panels.legend, published, "right axis")
+    if any(len(group) > 1 for group in groups):
+        panels.legend.add_line("mean of the trainings of a recipe", JOINED)
+    explain_fit_marks(panels.legend, published, "right axis", upright=True)
     panels.legend.draw(panels.figure)
     return panels.figure
 
 
+# The minimum number of images in a bin of confidence that is drawn.
+FEWEST = 10
+
+
+def with_accuracy_intervals(bins: pd.DataFrame) -> pd.DataFrame:
+    """Return the bins with enough images, with the 95 % interval of their accuracy."""
+    bins = bins[bins["images"] >= FEWEST]
+    shares = zip(bins["accuracy"], bins["images"], strict=True)
+    found = [known_share_interval(share, int(images)) for share, images in shares]
+    low, high = zip(*found, strict=True) if found else ((), ())
+    return bins.assign(ci_low=list(low), ci_high=list(high))
+
+
 def _draw_reliability(panel: Panel) -> None:
     axes, bins, color, legend = panel.axes, panel.rows, panel.look.color, panel.legend
-    filled = bins[bins["images"] > 0]
+    filled = with_accuracy_intervals(bins)
     across: dict[str, Any] = {"x": filled["low"], "width": filled["high"] - filled["low"]}
     across["align"] = "edge"
     gap = filled["confidence"] - filled["accuracy"]
     style: dict[str, Any] = {"color": color, "alpha": BAR_ALPHA, "lw": 0}
     axes.bar(height=filled["accuracy"], **style, **across)
     axes.bar(height=gap, bottom=filled["accuracy"], edgecolor=color, **HATCHED, **across)
+    middles = (filled["low"] + filled["high"]) / 2
+    axes.vlines(middles, filled["ci_low"], filled["ci_high"], color=color, lw=CURVE, zorder=3)
     axes.plot([0, 1], [0, 1], **DIAGONAL)
     legend.add_shade("accuracy", color, BAR_ALPHA)
     legend.add("gap to mean confidence", Patch(edgecolor=color, **HATCHED), color)
     legend.add_line("calibrated", DIAGONAL)
+    legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": color}, color)
     axes.set(xlim=(0, 1), ylim=(0, 1))
 
 

@@ -21,7 +21,6 @@ from vitscope.claims.claim import (
     rows_of_blocks,
     with_subsampling,
 )
-from vitscope.claims.intervals import known_share_interval
 from vitscope.claims.points import AllPublished, Points
 from vitscope.claims.statistics import falls_more, lower_at_cut_points, rises, share
 from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
@@ -31,6 +30,7 @@ from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import DIAGONAL, FREQUENCY_BANDS, curve_of_depth
 from vitscope.drawing.panels import make_panels, stack_panels
 from vitscope.files.arrays import Array
+from vitscope.measures.classification.show import with_accuracy_intervals
 
 AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
@@ -116,7 +116,7 @@ def plot_averaging(
     legend = panels.legend
     legend.add_models(members)
     component = ends_of_models(fourier, members)
-    filled = _with_accuracy_intervals(reliability[reliability["images"] >= _FEWEST])
+    filled = with_accuracy_intervals(reliability)
     drawn = (
         (variance, "depth", "variance", "Normalized depth", "Feature map variance"),
         (component, "depth", "delta_log_amplitude", "Normalized depth", COMPONENT),
@@ -132,17 +132,6 @@ def plot_averaging(
     legend.add_line("calibrated", DIAGONAL)
     legend.draw(panels.figure)
     return panels.figure
-
-
-# The minimum number of images in a bin of confidence that is drawn.
-_FEWEST = 10
-
-
-def _with_accuracy_intervals(bins: pd.DataFrame) -> pd.DataFrame:
-    shares = zip(bins["accuracy"], bins["images"], strict=True)
-    found = [known_share_interval(share, int(images)) for share, images in shares]
-    low, high = zip(*found, strict=True) if found else ((), ())
-    return bins.assign(ci_low=list(low), ci_high=list(high))
 
 
 def ends_of_models(table: pd.DataFrame, members: Members) -> pd.DataFrame:
