@@ -31,6 +31,14 @@ rule count_claims:
             category="Overview",
             labels={"result": "Verdicts", "study": "{study}"},
         ),
+        grid_pdf="<figures>/{study}/claims_grid.pdf",
+        grid_png="<figures>/{study}/claims_grid.png",
+        grid_svg=report(
+            "<figures>/{study}/claims_grid.svg",
+            caption="../report/claims_grid.rst",
+            category="Overview",
+            labels={"result": "Claims by network", "study": "{study}"},
+        ),
     log:
         "<logs>/{study}/tables/claims.log",
     benchmark:

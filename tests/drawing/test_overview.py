@@ -8,8 +8,10 @@ from matplotlib.figure import Figure
 from tests.helpers.drawing import styled
 from vitscope.buildup.figure import sketch_buildup
 from vitscope.claims.counting import distinct_claims
-from vitscope.drawing.looks import VERDICT_LOOKS, Look
+from vitscope.drawing.legends import INTERVAL, Legend
+from vitscope.drawing.looks import LABELS_OF_KINDS, VERDICT_LOOKS, Look
 from vitscope.drawing.overview import plot_overview
+from vitscope.drawing.panels import Panel
 from vitscope.drawing.saving import style
 from vitscope.jobs.figures import (
     DRAW_OVERVIEW,
@@ -42,14 +44,18 @@ def published():
 
 
 def axes_of(figure, name):
-    (found,) = [each for each in figure.axes if each.get_title().split("\n")[0] == name]
-    return found
+    """Return the panels of the published points of a figure, of one model below the other."""
+    (first,) = [each for each in figure.axes if each.get_title().split("\n")[0] == name]
+    grid = first.get_subplotspec().get_gridspec()
+    if grid is figure.axes[0].get_subplotspec().get_gridspec():
+        return [first]
+    return [each for each in figure.axes if each.get_subplotspec().get_gridspec() is grid]
 
 
-def drawn(axes, x, y):
-    """Tell whether a line of the axes has these points."""
+def drawn(panels, x, y):
+    """Tell whether a line of some panels has these points."""
     points = np.column_stack([x, y])
-    lines = [line.get_xydata() for line in axes.lines]
+    lines = [line.get_xydata() for axes in panels for line in axes.lines]
     return any(line.shape == points.shape and np.allclose(line, points) for line in lines)
 
 
@@ -88,7 +94,8 @@ def test_the_legend_names_each_look_once_with_all_models_that_have_it(published)
     (legend,) = published.legends
     labels = [text.get_text() for text in legend.get_texts()]
     assert labels[:2] == ["ResNet or CNN", "ViT or ViT (scenes)"]
-    named = [name for label in labels for name in label.split(" or ")]
+    of_blocks = {*LABELS_OF_KINDS.values(), INTERVAL}
+    named = [name for label in labels if label not in of_blocks for name in label.split(" or ")]
     assert sorted(named) == sorted({each.label for figure in shown() for each in figure.members
                                     if each.model in figure.published})  # fmt: skip
 
@@ -104,7 +111,7 @@ def test_published_densities_are_per_decade(published):
     points = read("fig12c_hessian.csv", "ResNet")
     points = points.sort_index()
     at = points["eigenvalue"]
-    found = [line.get_xydata() for line in axes_of(published, "fig12c").lines]
+    found = [line.get_xydata() for line in axes_of(published, "fig12c")[0].lines]
     (line,) = [each for each in found if len(each) == len(at) and at.iloc[0] in each[:, 0]]
     order = dict(line)
     for value, density in zip(at, points["density"], strict=True):
@@ -114,7 +121,7 @@ def test_published_densities_are_per_decade(published):
 def sketch(draw, points):
     with style(STYLE):
         axes = Figure().subplots()
-        draw(axes, points, Look("black", "o"))
+        draw(Panel(axes, Look("black", "o"), Legend(), points))
     return axes
 
 
@@ -126,8 +133,46 @@ def expected(table, model):
 def test_measured_variances_are_drawn_with_a_band_for_each_msa():
     points = expected("feature_variance", "vit").sort_values("index")
     axes = sketch(sketches.sketch_feature_variance, points)
-    assert drawn(axes, points["depth"], points["variance"])
+    assert drawn([axes], points["depth"], points["variance"])
     assert len(axes.patches) == (points["kind"] == "msa").sum() == 12
+
+
+def test_networks_whose_blocks_lie_at_other_depths_have_panels_of_their_own(published):
+    """Gray bands of a ViT under the curve of a ResNet would say that MSAs make it fall."""
+    resnet, vit = axes_of(published, "fig9")
+    for axes, model in ((resnet, "ResNet"), (vit, "ViT")):
+        points = read("fig9.csv", model)
+        assert drawn([axes], points["normalized_depth"], points["variance"])
+        assert len(axes.lines) == 1
+        hatched = [band for band in axes.patches if band.get_hatch()]
+        assert len(hatched) == points["subsampling"].sum()
+        assert len(axes.patches) - len(hatched) == (points["kind"] == "msa").sum()
+    (legend,) = published.legends
+    assert {"MSA", "subsampling"} <= {text.get_text() for text in legend.get_texts()}
+
+
+def test_changes_are_drawn_of_each_network_in_percent(published):
+    for axes, model in zip(axes_of(published, "fig9_change"), ("ResNet", "ViT"), strict=True):
+        bars = [bar for bar in axes.patches if not bar.get_hatch()]
+        expected = 100 * read("fig9.csv", model)["variance"].pct_change()[1:]
+        np.testing.assert_allclose([bar.get_height() for bar in bars], expected, rtol=1e-9)
+
+
+def test_an_axis_of_eigenvalues_shows_that_it_is_logarithmic(published):
+    (axes,) = axes_of(published, "fig4")
+    axis = axes.xaxis
+    assert [*axis.get_majorticklocs()] == [-1000, -10, 0, 10, 1000]
+    shown = [text.get_text() for text in axis.get_majorticklabels()]
+    assert shown == ["\N{MINUS SIGN}10³", "\N{MINUS SIGN}10", "0", "10", "10³"]
+    assert {2, 5, 100, 300, -2, -300} <= {round(each) for each in axis.get_minorticklocs()}
+
+
+def test_claims_that_two_figures_count_stand_below_the_first():
+    claims = pd.read_csv(EXPECTED / "claims.csv")
+    again = claims[claims["figure"] == "fig9"].assign(figure="fig9_change")
+    figure = styled(plot_overview, shown(), pd.concat([claims, again]), LABELS)
+    texts = [" ".join(text.get_text().split()) for axes in figure.axes for text in axes.texts]
+    assert sum(text.startswith("MSAs reduce the feature map variance") for text in texts) == 1
 
 
 def test_measured_amplitudes_are_those_at_the_highest_frequency():
@@ -135,14 +180,14 @@ def test_measured_amplitudes_are_those_at_the_highest_frequency():
     on_diagonal = (points["measure"] == "diagonal") & (points["frequency"] == 1)
     ends = points[on_diagonal].sort_values("index")
     axes = sketch(sketches.sketch_fourier_depth, points.sample(frac=1, random_state=0))
-    assert drawn(axes, ends["depth"], ends["delta_log_amplitude"])
+    assert drawn([axes], ends["depth"], ends["delta_log_amplitude"])
 
 
 def test_measured_robustness_is_what_is_left_of_the_mean_error():
     points = expected("corruption_error", "vit")
     (mean,) = points[points["corruption"] == "mean"].to_dict("records")
     axes = sketch(sketches.sketch_robustness_by_accuracy, points)
-    assert drawn(axes, [100 - 100 * mean["clean_error"]], [100 - 100 * mean["error"]])
+    assert drawn([axes], [100 - 100 * mean["clean_error"]], [100 - 100 * mean["error"]])
 
 
 def test_measured_eigenvalues_are_a_density_that_adds_up_to_one():

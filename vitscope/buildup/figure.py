@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from vitscope.buildup.rule import BASELINE, KEPT, REJECTED
+from vitscope.drawing.counts import count_rows
 from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import (
     GRAY,
@@ -19,10 +20,9 @@ from vitscope.drawing.looks import (
     SKETCHED,
     STEP,
     THIN,
-    Look,
     depth_color,
 )
-from vitscope.drawing.panels import make_panels
+from vitscope.drawing.panels import Panel, make_panels, write_counts
 from vitscope.errors import VitscopeError
 from vitscope.video.frames import Frame
 
@@ -91,8 +91,9 @@ def _draw_buildup_steps(axes: Axes, steps: pd.DataFrame, title: str, shown: int)
     axes.margins(x=0.06, y=0.1)
 
 
-def sketch_buildup(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+def sketch_buildup(panel: Panel) -> None:
     """Draw the accuracy of each step in a small panel; hollow markers show rejected steps."""
+    axes, points, look = panel.axes, panel.rows, panel.look
     percent = 100 * points["accuracy"].reset_index(drop=True)
     kept = (points["decision"] != REJECTED).to_numpy()
     axes.plot(percent.index[kept], percent[kept], **look.curve | SKETCHED)
@@ -118,6 +119,8 @@ def plot_buildup(
         )
     for axes in panels.axes:
         axes.set(xlabel="Stage that got an MSA (MSAs so far)", ylabel="Accuracy (%)")
+    count_rows(steps, panels.axes[0])
+    write_counts(panels.figure, steps)
     legend = panels.legend
     for color in (_stage_color(f"c{stage}") for stage in range(1, _STAGES + 1)):
         legend.add_marker("kept", {**STEP, "color": color}, color)

@@ -173,14 +173,15 @@ def log_ratio(over: Array, under: Array) -> Array:
 
 def changes(points: Points, value: str, kind: str | None, log: bool = False) -> Array:
     """Return a value's change over each block of `kind` or, for None, each subsampling block."""
-    found: Array = _change_over_each_block(points, value, log)[:, _which_blocks_count(points, kind)]
+    found: Array = change_over_each_block(points, value, log)[:, _which_blocks_count(points, kind)]
     return found
 
 
-def _change_over_each_block(points: Points, value: str, log: bool) -> Array:
-    """Return a value's change over each block; for `log`, the logarithm of a ratio.
+def change_over_each_block(points: Points, value: str, log: bool) -> Array:
+    """Return a value's change over each block, (1 + resamples, blocks); for `log`, a log ratio.
 
-    By ratios, blocks where the value is large do not outweigh others.
+    The resamples before and after a block are of the same images. By ratios, blocks where the value
+    is large do not outweigh others.
     """
     values = points[value]
     before, after = values[:, :-1], values[:, 1:]
@@ -227,7 +228,7 @@ def falls_more(kind: str, value: str, what: str, log: bool = False) -> Statistic
     def falls_by_block(ours: Points, theirs: Points) -> Array | None:
         if len(ours) != len(theirs):
             return None
-        both = (_change_over_each_block(points, value, log) for points in (ours, theirs))
+        both = (change_over_each_block(points, value, log) for points in (ours, theirs))
         one, other = paired(*both)
         found: Array = (other - one)[:, _which_blocks_count(ours, kind)]
         return found

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from vitscope.claims.points import AllPublished, Points, bands
 from vitscope.claims.statistics import certain_signs
+from vitscope.drawing.changes import Bars, Change
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import published_legend_label
 from vitscope.drawing.looks import DOTTED, Look
@@ -45,7 +46,8 @@ class Curve:
 
     `style` may be a function of the model's look. `in_legend` is the style of a legend entry that
     stands for all models. `interval` is the prefix of two columns, such as "ci" for "ci_low" and
-    "ci_high"; it is empty if there is no interval.
+    "ci_high"; it is empty if there is no interval. `change` says how a chart of changes shows the
+    column.
     """
 
     column: str
@@ -55,6 +57,7 @@ class Curve:
     interval: str = "ci"
     times: int = 1
     at_least: float | None = None
+    change: Change | None = None
     in_legend: Mapping[str, Any] | None = None
 
     def draw(self, panel: Panel, across: Across) -> None:
@@ -155,7 +158,7 @@ class Theirs:
             panel.legend.add_line(published_legend_label([panel.theirs]), style, look)
 
 
-Layer = Curve | Shade | Level | Theirs
+Layer = Curve | Shade | Level | Theirs | Bars
 
 
 class Rows:
@@ -163,7 +166,8 @@ class Rows:
 
     `table` is the index of the table among the tables that the chart is drawn from. `scale` is
     called with all axes after drawing, to set their scales. The last row of panels has the x label
-    below it; `says_across` adds the label below this row, too.
+    below it; `says_across` adds the label below this row, too. With `repeats`, published points are
+    drawn as measured ones are, in a row of panels below these.
     """
 
     def __init__(
@@ -176,10 +180,11 @@ class Rows:
         scale: Callable[..., object] | None = None,
         scales: Scales = "own",
         says_across: bool = False,
+        repeats: bool = False,
     ) -> None:
         self.label, self.layers, self.where, self.table = label, layers, where, table
         self.limits, self.scale, self.scales = limits, scale, scales
-        self.says_across = says_across
+        self.says_across, self.repeats = says_across, repeats
 
 
 _BY_DEPTH = Across()
@@ -209,17 +214,29 @@ class Chart:
         members: Members,
         published: AllPublished | None = None,
         together: bool = False,
+        change: bool = False,
     ) -> Figure:
-        """Draw a panel for each model in each row, or with `together` one panel of all models."""
+        """Draw a panel for each model in each row, or with `together` one panel of all models.
+
+        With `change`, draw the change of a value over each block in place of the value.
+        """
+        if change and together:
+            raise VitscopeError(
+                "Bars of changes stand in panels of their models: leave `change` out of the "
+                "figure, or `together`."
+            )
+        if change:
+            return self.of_changes()(*tables, members=members, published=published)
         if together and published:
             raise VitscopeError(
                 "Published curves stand in panels of their models: leave `published` out of the "
                 "figure, or `together`."
             )
         count = 1 if together else len(members)
-        several = len(self.rows) > 1
-        stacked = stack_panels(count, len(self.rows)) if several else [make_panels(count)]
-        for panels, rows in zip(stacked, self.rows, strict=True):
+        repeats = bool(published) and self.rows[-1].repeats
+        several = len(self.rows) + repeats
+        stacked = stack_panels(count, several) if several > 1 else [make_panels(count)]
+        for panels, rows in zip(stacked, self.rows, strict=not repeats):
             table, order = _choose_rows(tables[rows.table], rows.where), self.across.order
             if together:
                 panels.legend.add_models(members)
@@ -230,14 +247,35 @@ class Chart:
             if rows is not self.rows[-1]:
                 across = self.across.label if rows.says_across else ""
                 panels.label(across, rows.label, rows.scales)
+        if repeats:
+            self._draw_row(rows, [*stacked[-1].of_published(members, published or {})], tables, [])
+            panels = replace(panels, axes=[*panels.axes, *stacked[-1].axes])
         return panels.finish(self.across.label, rows.label, rows.scales)
+
+    def of_changes(self) -> "Chart":
+        """Return a chart of the changes of its curves over each block."""
+        shown = [
+            Rows(
+                layer.change.label,
+                Bars(layer.column, layer.change),
+                where={**(rows.where or {}), **(layer.where or {})},
+                table=rows.table,
+                scale=layer.change.scale,
+                scales="shared",
+                repeats=True,
+            )
+            for rows in self.rows
+            for layer in rows.layers
+            if isinstance(layer, Curve) and layer.change
+        ]
+        return Chart(*shown, across=self.across, bands=False)
 
     def _draw_row(
         self, rows: Rows, shown: Sequence[Panel], tables: Sequence[pd.DataFrame], members: Members
     ) -> None:
         """Draw the depth bands, then the layers in front of them; then set the scales."""
-        name = next((each.name for each in rows.layers if isinstance(each, Theirs)), "")
-        shown = [replace(panel, back=panel.behind(name)) for panel in shown]
+        for name in (each.name for each in rows.layers if isinstance(each, Theirs)):
+            shown = [replace(panel, back=panel.behind(name)) for panel in shown]
         if self.bands:
             points = [_choose_rows(panel.rows, self.bands_of) for panel in shown]
             if self.bands_from is not None:
@@ -254,7 +292,8 @@ class Chart:
             if rows.limits:
                 panel.axes.set_ylim(rows.limits)
         if rows.scale:
-            rows.scale(*dict.fromkeys(axes for each in shown for axes in (each.axes, each.back)))
+            drawn = (axes for each in shown for axes in (each.axes, each.back) if axes)
+            rows.scale(*dict.fromkeys(drawn))
 
 
 def _draw_chart_bands(shown: Sequence[Panel], cut_points: Sequence[pd.DataFrame]) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.looks import Look, looks_of
-from vitscope.drawing.network import LABELS
+from vitscope.drawing.looks import LABELS_OF_KINDS, Look, looks_of
 from vitscope.files.pages import html_page
 
 _TEXT = (
@@ -146,7 +145,7 @@ def _curve_for_page(table: pd.DataFrame, member: Member) -> list[dict[str, Any]]
     points = rows[["depth", "value", "low", "high"]].assign(
         msa=rows["kind"].isin(["msa", "parallel"]),
         said=[
-            f"{member.label}, {name} ({LABELS.get(kind, kind)}): {value:.4g}"
+            f"{member.label}, {name} ({LABELS_OF_KINDS.get(kind, kind)}): {value:.4g}"
             + ("" if pd.isna(low) else f" ({low:.4g} to {high:.4g})")
             for name, kind, value, low, high in rows[
                 ["name", "kind", "value", "low", "high"]

@@ -87,7 +87,7 @@ def draw_from_tables(
 
     If `snapshots` are given and the tables have snapshots, only these are shown, in this order.
     """
-    from vitscope.drawing.panels import with_scales, write_above
+    from vitscope.drawing.panels import with_scales, write_counts
 
     shown, given = at_snapshots(tables, snapshots), {**(values or {}), "members": members}
     for name, table in shown.items():
@@ -98,40 +98,9 @@ def draw_from_tables(
         given["published"] = published
     with with_scales(given.pop("scales", None)):
         figure: Figure = resolve_name(plot)(*shown.values(), **given)
-    write_above(figure, count_batches_and_images(tables, members, snapshots))
+    first = next(iter(shown.values()))
+    write_counts(figure, first[first["model"].isin([member.model for member in members])])
     return figure
-
-
-def count_batches_and_images(
-    tables: Mapping[str, "pd.DataFrame"], members: Members, snapshots: Sequence[str]
-) -> str:
-    """Return how many batches and images a figure was measured on, as text; empty if unknown."""
-    table = next(iter(at_snapshots(tables, snapshots).values()))
-    rows = table[table["model"].isin([member.model for member in members])]
-    said = []
-    if "batch" in rows:
-        # Batches of several sizes are counted by size.
-        of_size = rows.groupby([each for each in ("model", "images") if each in rows])
-        said.append(_count_with_unit(of_size["batch"].nunique(), "batch", "batches"))
-    elif "batches" in rows:
-        said.append(_count_with_unit(rows.groupby("model")["batches"].max(), "batch", "batches"))
-    if "images" in rows:
-        of_model = rows.groupby("model")["images"]
-        # Each bin of confidence counts its own images only.
-        counts = of_model.sum() if "bin" in rows else of_model.max()
-        each = "batch" in rows
-        counts = rows["images"] if each else counts
-        said.append(_count_with_unit(counts, "image", "images", " each" if each else ""))
-    return ", ".join(filter(None, said))
-
-
-def _count_with_unit(counts: "pd.Series", one: str, many: str, after: str = "") -> str:
-    known = counts.dropna().astype(int)
-    if known.empty:
-        return ""
-    low, high = known.min(), known.max()
-    number = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    return f"{number} {one if high == 1 else many}{after}"
 
 
 def _check_figure_has_rows(name: str, table: "pd.DataFrame", members: Members) -> None:

@@ -148,10 +148,13 @@ VERDICT_LOOKS = {
 # Depth bands as opaque marks along an axis.
 BAND_COLORS = {"msa": "#7f7f7f", "subsampling": "#a6bddb"}
 BAND_LABELS = {"msa": "MSA", "subsampling": "subsampling"}
-# Depth bands behind curves: subsampling is hatched, so that nobody takes it for an interval.
+# Subsampling is hatched, so that nobody takes it for an interval.
+SUBSAMPLING_HATCH: dict[str, Any] = {"facecolor": "none", "edgecolor": PALE, "hatch": "//////"}
+SUBSAMPLING_HATCH["lw"] = 0
+# Depth bands behind curves.
 BANDS: dict[str, dict[str, Any]] = {
     "msa": {"facecolor": BAND_COLORS["msa"], "alpha": 0.18, "lw": 0},
-    "subsampling": {"facecolor": "none", "edgecolor": PALE, "hatch": "//////", "lw": 0},
+    "subsampling": SUBSAMPLING_HATCH,
 }
 
 # Kinds of cut points, in the colours of the depth bands; Convs are white, as in the paper.
@@ -164,6 +167,17 @@ KIND_COLORS = {
     "parallel": "#9467bd",
     "ssm": "#8c564b",
     "pool": "#2f7d5b",
+}
+# The labels of kinds, in the order of a legend.
+LABELS_OF_KINDS = {
+    "stem": "stem",
+    "conv": "conv",
+    **BAND_LABELS,
+    "mlp": "MLP",
+    "mixing": "mixing of positions",
+    "parallel": "MSA and others",
+    "ssm": "recurrence",
+    "pool": "pool",
 }
 KIND_EDGE: dict[str, Any] = {"edgecolor": GRAY, "linewidth": THREAD}
 KIND_MARK: dict[str, Any] = {"marker": "s", "markersize": 4, "markeredgecolor": GRAY}

@@ -10,7 +10,7 @@ from matplotlib.transforms import offset_copy
 
 from vitscope.claims.points import subsamples
 from vitscope.drawing.axes import begin_at_zero
-from vitscope.drawing.looks import BAND_LABELS, GRAY, KIND_COLORS, KIND_EDGE, KIND_MARK, THREAD
+from vitscope.drawing.looks import GRAY, KIND_COLORS, KIND_EDGE, KIND_MARK, LABELS_OF_KINDS, THREAD
 from vitscope.drawing.panels import page_width, width_of
 
 _STEP = 0.16  # inches of the figure's width per cut point
@@ -21,17 +21,6 @@ _MARK_AT = 4.5  # to the middle of the mark of a kind
 _NAMES_AT = 9  # to the beginning of names
 # The minimum distance between names, in inches; among many cut points, only every nth is named.
 _BETWEEN = 0.14
-# The labels of kinds, in the order of the legend.
-LABELS = {
-    "stem": "stem",
-    "conv": "conv",
-    **BAND_LABELS,
-    "mlp": "MLP",
-    "mixing": "mixing of positions",
-    "parallel": "MSA and others",
-    "ssm": "recurrence",
-    "pool": "pool",
-}
 
 
 def plot_cut_points(blocks: pd.DataFrame, label: str) -> Figure:
@@ -60,7 +49,7 @@ def plot_cut_points(blocks: pd.DataFrame, label: str) -> Figure:
     _mark_network_stages(bars, points)
     handles = [
         Patch(facecolor=KIND_COLORS[kind], **KIND_EDGE, label=label)
-        for kind, label in LABELS.items()
+        for kind, label in LABELS_OF_KINDS.items()
         if kind in set(kinds)
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))

@@ -10,9 +10,17 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from vitscope.claims.counting import say_how_many
+from vitscope.drawing.counts import count_of_panel
 from vitscope.drawing.legends import Legend
-from vitscope.drawing.looks import GRAY, KIND_COLORS, KIND_EDGE, VERDICT_LOOKS
-from vitscope.drawing.network import LABELS, kinds_of
+from vitscope.drawing.looks import (
+    GRAY,
+    KIND_COLORS,
+    KIND_EDGE,
+    LABELS_OF_KINDS,
+    VERDICT_LOOKS,
+)
+from vitscope.drawing.network import kinds_of
+from vitscope.drawing.panels import write_count_over_panel
 from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_claims_and_verdicts
 
 # Inches.
@@ -47,6 +55,7 @@ def plot_network_page(
     for axes, draw in zip(below, panels, strict=True):
         draw(axes)
         axes.set_title("")
+        write_count_over_panel(axes, count_of_panel(axes))
         axes.set_ylabel(fill(axes.get_ylabel(), _LETTERS_OF_LABEL), fontsize=_SMALL)
         axes.sharex(strip)
         if axes is not below[-1]:
@@ -68,7 +77,7 @@ def _draw_strip_on_network_page(axes: Axes, points: pd.DataFrame, legend: Legend
     kinds, ends = kinds_of(points)[1:], points["depth"].tolist()
     for kind, (start, end) in zip(kinds, pairwise(ends), strict=True):
         axes.barh(0, end - start, left=start, height=1, color=KIND_COLORS[kind], **KIND_EDGE)
-        legend.add(LABELS[kind], Patch(facecolor=KIND_COLORS[kind], **KIND_EDGE))
+        legend.add(LABELS_OF_KINDS[kind], Patch(facecolor=KIND_COLORS[kind], **KIND_EDGE))
     axes.set(xlim=(0, 1), ylim=(-0.5, 0.5), yticks=[])
     axes.tick_params(labelbottom=False)
     axes.spines[:].set_visible(False)

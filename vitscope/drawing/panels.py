@@ -17,6 +17,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from vitscope.claims.points import Published, bands
 from vitscope.drawing.axes import axes_of_published, has_axis_behind, mark_empty_axes, tick_locator
+from vitscope.drawing.counts import count_rows, counts_of_panels, say_counts
 from vitscope.drawing.figure import Member, rows_of, with_variable
 from vitscope.drawing.legends import INTERVAL, Legend, published_legend_label
 from vitscope.drawing.looks import BANDS, GRAY, INTERVAL_ALPHA, Look, look_of, looks_of, text_scale
@@ -37,6 +38,9 @@ _LETTERS_OF_TITLE = 16  # of a title with a note beside it
 # A note above the right corner of a panel.
 _NOTE: dict[str, Any] = {"xytext": (0, 2), "textcoords": "offset points", "ha": "right"}
 _NOTE |= {"xycoords": "axes fraction", "fontsize": "x-small", "color": GRAY}
+# What tells the two texts over a panel from its other texts.
+_OVER, _CORNER = "lines over a panel", "note over a corner"
+_OVER_LINES, _LINE_OVER = 3, 8.2  # points between lines and the title, and from line to line
 _OVER_NOTE = 9  # points between a panel and a title above its note
 
 # Heights in inches.
@@ -136,14 +140,29 @@ class Panels:
                 axes.set_title(self.in_lines(member.label))
             rows, look = rows_of(table, member.model, order), look_of(member)
             theirs = (published or {}).get(member.model)
+            count_rows(rows, axes)
             yield Panel(axes, look, self.legend, rows, theirs)
+
+    def of_published(
+        self, members: Sequence[Member], published: Mapping[str, Published]
+    ) -> Iterator[Panel]:
+        """Yield a panel for the published points of each model; drop the panels of others."""
+        for axes, member in zip(self.axes, members, strict=True):
+            if theirs := published.get(member.model):
+                same = "" if theirs.same_model else "\n(another model)"
+                axes.set_title(f"Published: {theirs.series}{same}")
+                yield Panel(axes, look_of(member), self.legend, theirs.points)
+            else:
+                axes.remove()
 
     def of_models_together(
         self, members: Sequence[Member], table: pd.DataFrame, order: Sequence[str]
     ) -> Iterator[Panel]:
         """Yield the first panel once for each model, with looks that tell models apart."""
         for member, look in zip(members, looks_of(members), strict=True):
-            yield Panel(self.axes[0], look, self.legend, rows_of(table, member.model, order))
+            rows = rows_of(table, member.model, order)
+            count_rows(rows, self.axes[0])
+            yield Panel(self.axes[0], look, self.legend, rows)
 
     def finish(self, x: str, y: str, scales: Scales | None = None) -> Figure:
         self.label(x, y, scales)
@@ -171,7 +190,8 @@ class Panels:
         for position, axes in enumerate(self.axes):
             if axes not in self.figure.axes:
                 continue
-            if position + self.columns >= len(self.axes):
+            below = self.axes[position + self.columns :: self.columns]
+            if not {*below} & {*self.figure.axes}:
                 axes.set_xlabel(self.in_lines(x))
             row, column = divmod(position, self.columns)
             if row not in labelled or (column and has_axis_behind(self.axes[position - 1])):
@@ -205,7 +225,7 @@ class Panels:
         for axes in shown:
             if longest > max(0, _LETTERS_OF_TITLE * room):
                 axes.set_title(axes.get_title(), pad=_OVER_NOTE)
-            axes.annotate("own scale", (1, 1), **_NOTE)
+            _add_to_note(axes, "own scale")
 
     def in_lines(self, text: str) -> str:
         """Wrap a title or a label to the width of a panel."""
@@ -322,13 +342,65 @@ def make_square_panels(
     return square
 
 
-def write_above(figure: Figure, note: str) -> None:
-    """Write a note at the upper right of a figure, and make room for it, unless axes were given."""
-    layout = figure.get_layout_engine()
-    if not note or _given.get() is not None or not isinstance(layout, ConstrainedLayoutEngine):
+def write_over_panel(axes: Axes, text: str) -> None:
+    """Write lines between a panel and its title, below those that are there."""
+    if not text:
         return
-    height = figure.get_figheight()
-    figure.set_figheight(height + _NOTE_HEIGHT)
-    layout.set(rect=(0, 0, 1, height / (height + _NOTE_HEIGHT)))
+    found = _text_over_panel(axes, _OVER)
+    if found is None:
+        look = {"ha": "center", "color": "k", "fontsize": matplotlib.rcParams["legend.fontsize"]}
+        found = axes.annotate("", (0.5, 1), **_NOTE | look, gid=_OVER)
+    found.set_text("\n".join(filter(None, (found.get_text(), text))))
+    lines = 1 + found.get_text().count("\n")
+    axes.set_title(axes.get_title(), pad=_OVER_LINES + _LINE_OVER * lines * text_scale())
+
+
+def _text_over_panel(axes: Axes, which: str) -> Any:
+    return next((text for text in axes.texts if text.get_gid() == which), None)
+
+
+def write_counts(figure: Figure, rows: pd.DataFrame) -> None:
+    """Write on how many images a figure was measured: at its upper right, or over each panel.
+
+    Where no panel has counted what it draws, as in a plot of a user's own, count the figure's
+    `rows`. Where axes were given, their figure is the caller's, who has to say it.
+    """
+    if _given.get() is not None:
+        return
+    if not counts_of_panels(figure):
+        count_rows(rows, *figure.axes)
+    counts = counts_of_panels(figure)
+    if len({*counts.values()}) > 1:
+        for axes, said in counts.items():
+            write_count_over_panel(axes, said)
+    else:
+        _write_above(figure, say_counts(figure))
+
+
+def write_count_over_panel(axes: Axes, said: str) -> None:
+    """Write a count over a panel: below the lines that are there, else over its right corner."""
+    if _text_over_panel(axes, _OVER):
+        write_over_panel(axes, said)
+    elif said:
+        if axes.get_title():
+            axes.set_title(axes.get_title(), pad=_OVER_NOTE)
+        _add_to_note(axes, said)
+
+
+def _add_to_note(axes: Axes, said: str) -> None:
+    """Add words to the note over the right corner of a panel."""
+    note = _text_over_panel(axes, _CORNER) or axes.annotate("", (1, 1), **_NOTE, gid=_CORNER)
+    note.set_text(", ".join(filter(None, (note.get_text(), said))))
+
+
+def _write_above(figure: Figure, note: str) -> None:
+    """Write a note at the upper right of a figure, and make room for it in its layout."""
+    if not note:
+        return
+    layout = figure.get_layout_engine()
+    if isinstance(layout, ConstrainedLayoutEngine):
+        height = figure.get_figheight()
+        figure.set_figheight(height + _NOTE_HEIGHT)
+        layout.set(rect=(0, 0, 1, height / (height + _NOTE_HEIGHT)))
     written = figure.text(1, 1, note, ha="right", va="top", color=GRAY, fontsize="x-small")
     written.set_in_layout(False)

@@ -7,6 +7,7 @@ from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
+from xml.etree import ElementTree
 
 import matplotlib.style
 from matplotlib.axis import Axis
@@ -87,6 +88,16 @@ def _metadata_for_saving(suffix: str, title: str, facts: Mapping[str, str]) -> d
     keys = [key.encode("latin-1", "backslashreplace").decode("latin-1")[:79] for key in facts]
     entries = dict(zip(keys, facts.values(), strict=True))
     return {"Title": title, **entries, "Software": maker}
+
+
+def read_facts(svg: Path | str) -> dict[str, str]:
+    """Return the facts that the metadata of a saved svg have."""
+    about, _ = _KEYS["svg"]
+    for _, element in ElementTree.iterparse(svg):
+        if element.tag.endswith(f"}}{about.lower()}"):
+            pairs = (each.partition(": ") for each in (element.text or "").split("; "))
+            return {key: value for key, _, value in pairs}
+    return {}
 
 
 def enlarge_text_for_saving(figure: Figure) -> None:

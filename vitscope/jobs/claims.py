@@ -133,6 +133,7 @@ def count_claims_job(inputs: Files, outputs: Files, values: Values, resources: R
     write_text(outputs["page"], page_as_html(*page))
     write_text(outputs["latex"], page_as_latex(title, shown))
     _draw_verdicts_in_claims_job(claims, outputs, values, inputs["style"])
+    _draw_grid_in_claims_job(claims, outputs, values, inputs["style"])
     write_text(outputs["introduction"], introduce_study_in_report(claims, inputs, values))
 
 
@@ -152,6 +153,22 @@ def _draw_verdicts_in_claims_job(
         for ending in ("pdf", "png", "svg"):
             about = {"Study": values["study"]}
             save(figure, outputs[ending], "Verdicts on claims of the paper", about)
+
+
+def _draw_grid_in_claims_job(
+    claims: "pd.DataFrame", outputs: Files, values: Values, style_file: str
+) -> None:
+    from vitscope.drawing.claims_grid import plot_claims_grid
+    from vitscope.drawing.figure import literal
+    from vitscope.drawing.saving import save, style
+
+    labels = {model: literal(label) for model, label in values["labels"].items()}
+    recipes = {model: group[0] for group in values["repeats"] for model in group}
+    with style(style_file):
+        figure = plot_claims_grid(claims, labels, recipes)
+        for ending in ("pdf", "png", "svg"):
+            about = {"Study": values["study"]}
+            save(figure, outputs[f"grid_{ending}"], "Claims by network", about)
 
 
 def introduce_study_in_report(claims: "pd.DataFrame", inputs: Files, values: Values) -> str:

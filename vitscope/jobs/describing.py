@@ -1,8 +1,6 @@
 """Descriptions of the study, models and data that figures, videos and pages are made from."""
 
-import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vitscope.data.class_numbers import list_classes
@@ -63,9 +61,11 @@ class MeasuredOn:
     svg: str | None
 
     def __str__(self) -> str:
-        said = Path(self.svg).read_text(encoding="utf-8") if self.svg else ""
-        found = re.search(rf"{MEASURED_ON}: ([^;<]+)", said)
-        return found[1] if found else ""
+        if self.svg is None:
+            return ""
+        from vitscope.drawing.saving import read_facts
+
+        return read_facts(self.svg).get(MEASURED_ON, "")
 
 
 def describe_classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:

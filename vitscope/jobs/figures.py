@@ -1,12 +1,12 @@
 """Jobs of figures: draw a figure from tables, write its points as CSV, draw pages and networks."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vitscope.claims.tables import CLAIMS
 from vitscope.files.pairs import PREFIXES, by_prefix
@@ -72,19 +72,20 @@ def _values_of_figure_job(study: Study, names: Names) -> Values:
 
 
 def draw_figure_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.drawing.figure import count_batches_and_images, draw_from_tables, escaped_member
+    from vitscope.drawing.counts import say_counts
+    from vitscope.drawing.figure import draw_from_tables, escaped_member
     from vitscope.drawing.saving import save, style
 
     tables, published = read_figure_job_inputs(inputs, values)
     members = [escaped_member(member) for member in values["members"]]
     (plot,) = values["modules"]
-    images = count_batches_and_images(tables, members, values["snapshots"])
-    how_many = {describing.MEASURED_ON: images} if images else {}
-    made_from = values["facts"] | how_many | _digests_of_figure_job_tables(inputs, values)
     with style(inputs["style"], values["style"]):
         figure = draw_from_tables(
             plot, tables, members, published, values["snapshots"], values["values"]
         )
+        images = say_counts(figure)
+        how_many = {describing.MEASURED_ON: images} if images else {}
+        made_from = values["facts"] | how_many | _digests_of_figure_job_tables(inputs, values)
         for path in outputs.values():
             title = f"{values['title']} ({values['name']})"
             save(figure, path, title, made_from, values["shows"])
@@ -204,12 +205,14 @@ def _job_values_of_sketch(study: Study, name: str) -> Values:
         return {"sketch": _BUILDUP_SKETCH, "members": [member], "published": published}
     entry, values = study.figures[name], _values_of_figure_job(study, {"figure": name})
     kept = ("members", "published", "published_columns", "snapshots")
-    table, sketch = entry.measure, f"vitscope.measures.sketches:sketch_{entry.kind}"
+    table, change = entry.measure, "_change" if entry.options.get("change") else ""
     found = {
-        "sketch": sketch,
+        "sketch": f"vitscope.measures.sketches:sketch_{entry.kind}{change}",
         "table": table,
         "columns": columns_of(study, table),
         "data": {model: study.models[model].data for model in entry.models},
+        # The blocks of two networks lie at other depths.
+        "apart": "kind" in registry.of(study).kinds()[entry.kind].published,
     }
     return found | {key: values[key] for key in kept}
 
@@ -259,7 +262,7 @@ def _read_sketch_for_overview_job(name: str, values: Values, inputs: Files) -> "
         published, set(values["published_columns"]), inputs["published"]
     )
     points = {model: curve.points for model, curve in curves.items()}
-    return Shown(name, sketch, members, points, table, values["data"])
+    return Shown(name, sketch, members, points, table, values["data"], values["apart"])
 
 
 def _values_of_overview_job(study: Study, names: Names) -> Values:
@@ -281,6 +284,16 @@ DRAW_OVERVIEW = Job(run=draw_overview_job, values=_values_of_overview_job)
 
 
 KINDS_OF_PAGE = tuple(curve.kind for curve in CURVES.values())
+# The kinds that have a second panel on the page of a network: the change over each block.
+_WITH_CHANGES = {"feature_variance", "fourier_depth"}
+
+
+def panels_of_page(kinds: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the panels of a network's page: a kind, and the keys that it is drawn with."""
+    for kind in kinds:
+        yield kind, {}
+        if kind in _WITH_CHANGES:
+            yield kind, {"change": True}
 
 
 def kinds_for_network_page_job(study: Study, model: str) -> list[str]:
@@ -360,10 +373,10 @@ def draw_network_page_job(
         columns = kind["tables"]
         tables = {name: read_all(Table(**each), inputs[name]) for name, each in columns.items()}
         published: dict[str, Published] | None = {} if kind["published"] else None
-        panel = partial(
-            draw_from_tables, kind["draws"], tables, [member], published, (), kind["values"]
-        )
-        panels.append(partial(draw_panel_in, panel))
+        for _, keys in panels_of_page([drawn]):
+            said = kind["values"] | keys
+            panel = partial(draw_from_tables, kind["draws"], tables, [member], published, (), said)
+            panels.append(partial(draw_panel_in, panel))
         if kind["claims"]:
             evidence = resolve_name(kind["claims"])
             whole = tables | {"blocks": all_blocks}

@@ -6,7 +6,7 @@
 import ast
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from html import escape
 from importlib.util import find_spec
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vitscope.claims.claim import Claim
+    from vitscope.settings.keys import Figure
 
 PAGES = (
     ROOT / "config" / "README.md",
@@ -132,9 +133,14 @@ def _describe_measure_in_manual(measure: str) -> str:
 
 
 @cache
+def _default_figures() -> "Mapping[str, Figure]":
+    return load_study(BUNDLED_STUDIES / "mini.yaml").figures
+
+
+@cache
 def _default_figures_by_kind() -> dict[str, list[str]]:
     named: dict[str, list[str]] = {}
-    for name, figure in load_study(BUNDLED_STUDIES / "mini.yaml").figures.items():
+    for name, figure in _default_figures().items():
         named.setdefault(figure.kind, []).append(name)
     return named
 
@@ -167,8 +173,26 @@ def _list_captions_in_manual(question: str) -> str:
         name, declared = _default_figures_by_kind()[kind][0], registry.kinds()[kind]
         picture = f"../{PICTURES}/test_figure_{name}.png"
         caption = registry.in_markdown(registry.caption_of(declared))
-        parts.append(f"## {kind}\n\n![{registry.title_of(declared)}]({picture})\n\n{caption}")
+        shown = [
+            f"![{registry.title_of(declared)}]({picture})",
+            *_pictures_of_changes(kind),
+            caption,
+        ]
+        parts.append("\n\n".join([f"## {kind}", *shown]))
     return "\n".join(parts)
+
+
+def _pictures_of_changes(kind: str) -> list[str]:
+    """Return the picture of a kind's first figure that shows changes over blocks, if any does."""
+    figures = _default_figures()
+    named = [
+        name for name in _default_figures_by_kind()[kind] if figures[name].options.get("change")
+    ]
+    return [
+        f"![{registry.title_of(registry.kinds()[kind])}: the change over each block]"
+        f"(../{PICTURES}/test_figure_{name}.png)"
+        for name in named[:1]
+    ]
 
 
 def _describe_claims_in_manual(measure: str) -> str:

@@ -31,6 +31,15 @@ LEGENDS = {
         "- *Hollow markers on a curve*: whether the block before raises the value is open: other "
         "images could change it."
     ),
+    "change": (
+        "With ``change: true``, a bar for each block shows by how much the value changes over it "
+        "(in percent where it cannot be negative), in the colour of the block's kind, and hatched "
+        "where it subsamples. *Line on a bar*: the 95 % interval of the change over images, which "
+        "claims test. It is paired, since the same images stand before and after a block, and so "
+        "much narrower than the shade of a curve. Above a panel stands over how many blocks the "
+        "value changes as the claims say. The scale is linear around 0, and logarithmic beyond the "
+        "first ticks. Published points, if any, have panels of their own, of the same scale."
+    ),
     "norms": (
         "Where blocks normalize the sum of stream and branch (post-norm networks), a point is read "
         "after that norm, unless the study says ``norms: before``."

@@ -52,7 +52,19 @@ class Multiples:
 
 
 @dataclass(frozen=True)
-class ByDepth(Multiples):
+class ByBlock(Multiples):
+    """Says how a value is drawn that blocks raise or lower."""
+
+    change: bool | None = optional(
+        "For `feature_variance`, `normalized_variance`, `spatial_share`, `fourier_depth`, "
+        "`token_similarity`, `mean_token`, `effective_rank` and measures of your own: whether a "
+        "bar for each block shows by how much the value changes over it, with the interval that "
+        "claims test; if left out, a curve shows the value by depth."
+    )
+
+
+@dataclass(frozen=True)
+class ByDepth(ByBlock):
     """Says how a value by depth is drawn."""
 
     together: bool | None = optional(

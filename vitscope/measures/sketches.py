@@ -9,9 +9,19 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from vitscope.claims.claim import in_order
+from vitscope.claims.points import Points
 from vitscope.corruptions import MEAN
+from vitscope.drawing.changes import Change, draw_bars
 from vitscope.drawing.looks import BANDS, RANGE_ALPHA, SKETCHED, THIN, ZERO, Look
-from vitscope.measures.fourier.show import AMPLITUDE, diagonals, ends_of_curves
+from vitscope.drawing.panels import Panel
+from vitscope.measures.feature_variance.show import CHANGE_OF_VARIANCE
+from vitscope.measures.fourier.show import (
+    AMPLITUDE,
+    CHANGE_OF_COMPONENT,
+    diagonals,
+    ends_of_curves,
+)
 from vitscope.measures.hessian.claims import sizes_up_to_training
 from vitscope.measures.hessian.show import density_per_decade, published_per_decade
 
@@ -20,26 +30,43 @@ def _plot_small(axes: Axes, x: Any, y: Any, look: Look, **style: Any) -> None:
     axes.plot(x, y, **look.curve | SKETCHED | style)
 
 
-def _sketch_by_depth(axes: Axes, points: pd.DataFrame, value: str, label: str, look: Look) -> None:
-    depth = points["depth"].to_numpy()
-    for place in np.flatnonzero(points["kind"] == "msa"):
-        axes.axvspan(*depth[[place - 1, place]], **BANDS["msa"])
-    _plot_small(axes, depth, points[value], look)
-    axes.set(xlabel="Normalized depth", ylabel=label, xlim=(-0.02, 1.02))
+def _sketch_by_depth(panel: Panel, points: pd.DataFrame, value: str, label: str) -> None:
+    panel.draw_bands(points)
+    _plot_small(panel.axes, points["depth"], points[value], panel.look)
+    panel.axes.set(xlabel="Normalized depth", ylabel=label, xlim=(-0.02, 1.02))
 
 
-def sketch_feature_variance(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    _sketch_by_depth(axes, points, "variance", "Feature map variance", look)
+def _sketch_changes(panel: Panel, points: pd.DataFrame, value: str, change: Change) -> None:
+    draw_bars(panel, Points(in_order(points, points)), value, change)
+    change.scale(panel.axes)
+    panel.axes.set(xlabel="Normalized depth", ylabel=change.label, xlim=(-0.02, 1.02))
 
 
-def sketch_fourier_depth(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+def sketch_feature_variance_change(panel: Panel) -> None:
+    _sketch_changes(panel, panel.rows, "variance", CHANGE_OF_VARIANCE)
+
+
+def sketch_fourier_depth_change(panel: Panel) -> None:
+    points = panel.rows
     if "measure" in points:
         points = ends_of_curves(diagonals(points))
-    _sketch_by_depth(axes, points, "delta_log_amplitude", f"{AMPLITUDE} at 1.0π", look)
+    _sketch_changes(panel, points, "delta_log_amplitude", CHANGE_OF_COMPONENT)
 
 
-def sketch_fourier_curves(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+def sketch_feature_variance(panel: Panel) -> None:
+    _sketch_by_depth(panel, panel.rows, "variance", "Feature map variance")
+
+
+def sketch_fourier_depth(panel: Panel) -> None:
+    points = panel.rows
+    if "measure" in points:
+        points = ends_of_curves(diagonals(points))
+    _sketch_by_depth(panel, points, "delta_log_amplitude", f"{AMPLITUDE} at 1.0π")
+
+
+def sketch_fourier_curves(panel: Panel) -> None:
     """Draw the amplitudes at each cut point, with later cut points more opaque."""
+    axes, points, look = panel.axes, panel.rows, panel.look
     if "measure" in points:
         points = diagonals(points)
     last = points["index"].max()
@@ -50,14 +77,16 @@ def sketch_fourier_curves(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     axes.set(xlabel="Frequency (π)", ylabel=AMPLITUDE)
 
 
-def sketch_frequency_noise(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+def sketch_frequency_noise(panel: Panel) -> None:
+    axes, points, look = panel.axes, panel.rows, panel.look
     points = points.sort_values("frequency")
     axes.axhline(0, **ZERO, zorder=0)
     _plot_small(axes, points["frequency"], points["change"], look)
-    axes.set(xlabel="Frequency of the noise (π)", ylabel="Δ accuracy (pp)")
+    axes.set(xlabel="Frequency of the noise (π)", ylabel="Change of accuracy (points)")
 
 
-def sketch_fit(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+def sketch_fit(panel: Panel) -> None:
+    axes, points, look = panel.axes, panel.rows, panel.look
     value = points.set_index("metric")["value"]
     _plot_small(axes, [value["error_percent"]], [value["nll_train"]], look)
     axes.set(xlabel="Test error (%)", ylabel="Training NLL")
@@ -67,8 +96,12 @@ def sketch_fit(axes: Axes, points: pd.DataFrame, look: Look) -> None:
 sketch_fit_by_window = sketch_fit
 
 
-def sketch_hessian(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+_POWERS = {-1000: "\N{MINUS SIGN}10³", -10: "\N{MINUS SIGN}10", 0: "0", 10: "10", 1000: "10³"}
+
+
+def sketch_hessian(panel: Panel) -> None:
     """Draw the density of eigenvalues per decade, from the most negative to the largest."""
+    axes, points, look = panel.axes, panel.rows, panel.look
     if "density" in points:
         at, density = published_per_decade(points)
     else:
@@ -80,14 +113,15 @@ def sketch_hessian(axes: Axes, points: pd.DataFrame, look: Look) -> None:
         density = np.concatenate([density_per_decade(found, side) for side in sides])
     axes.fill_between(at, density, color=look.color, alpha=RANGE_ALPHA, lw=0)
     axes.plot(at, density, color=look.color, lw=THIN)
-    axes.set_xscale("symlog", linthresh=1)
-    axes.set_xticks([-100, 0, 100])
-    axes.minorticks_off()
-    axes.xaxis.set_major_formatter("{x:g}")
+    # Small ticks between the powers of ten say that the axis is logarithmic.
+    axes.set_xscale("symlog", linthresh=1, subs=range(1, 10))
+    axes.set_xticks([*_POWERS], labels=[*_POWERS.values()])
+    axes.tick_params(axis="x", which="minor", length=1.2)
     axes.set(xlabel="Hessian max eigenvalue", ylabel="Density per decade")
 
 
-def sketch_lesion(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+def sketch_lesion(panel: Panel) -> None:
+    axes, points, look = panel.axes, panel.rows, panel.look
     units = points.sort_values("index")
     depth = (np.arange(len(units)) + 0.5) / len(units)
     for place in np.flatnonzero(units["kind"] == "msa"):
@@ -95,10 +129,11 @@ def sketch_lesion(axes: Axes, points: pd.DataFrame, look: Look) -> None:
         axes.axvspan(*ends, **BANDS["msa"])
     axes.axhline(0, **ZERO, zorder=0)
     _plot_small(axes, depth, units["change"], look, linestyle="")
-    axes.set(xlabel="Units in order", ylabel="Δ accuracy (pp)")
+    axes.set(xlabel="Units in order", ylabel="Change of accuracy (points)")
 
 
-def sketch_robustness_by_accuracy(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+def sketch_robustness_by_accuracy(panel: Panel) -> None:
+    axes, points, look = panel.axes, panel.rows, panel.look
     if "corruption" in points:
         mean = points[points["corruption"] == MEAN]
         accuracy, robustness = (100 * (1 - mean[each]) for each in ("clean_error", "error"))

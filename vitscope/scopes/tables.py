@@ -115,12 +115,15 @@ class Tables:
         """Draw a page of the first network: its blocks, what is measured by depth, and verdicts."""
         from vitscope.drawing.network_page import plot_network_page
         from vitscope.drawing.saving import style
-        from vitscope.jobs.figures import KINDS_OF_PAGE
+        from vitscope.jobs.figures import KINDS_OF_PAGE, panels_of_page
 
         there, member = self.kinds(), self.members[0]
         kinds = [kind for kind in KINDS_OF_PAGE if kind in there]
         blocks, claims = self._whole_table("blocks"), self.counted(*kinds)
-        draw = [partial(self._draw_members, kind, self.members[:1]) for kind in kinds]
+        draw = [
+            partial(self._draw_members, kind, self.members[:1], options=keys)
+            for kind, keys in panels_of_page(kinds)
+        ]
         of_first = claims["model"] == member.model
         with style(STYLE):
             figure = plot_network_page(

@@ -4,7 +4,9 @@ import pytest
 
 from tests.helpers.claims import published
 from tests.helpers.drawing import RESNET, VIT, drawn_from
+from tests.helpers.shown import legend_labels
 from vitscope.drawing.figure import Member
+from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import look_of
 from vitscope.measures.scores import calibration_scores, scores_by_confidence, scores_of
 from vitscope.package_data import PUBLISHED_POINTS
@@ -237,6 +239,44 @@ def test_panels_show_the_table():
         shares = boxes(histogram.containers[0])
         np.testing.assert_allclose(shares["x"], bins["low"], atol=1e-12)
         np.testing.assert_allclose(shares["height"], bins["images"] / 400)
+
+
+def test_bins_of_a_few_images_are_left_out_and_others_have_wilsons_interval():
+    few = TABLES["reliability"].query("model == 'resnet'").sort_values("bin")
+    images = few["images"].where(few["bin"] != 6, 9)
+    bins = few.assign(images=images.where(few["bin"] != 5, 10), accuracy=few["accuracy"].round(1))
+    tables = {**TABLES, "reliability": bins}
+    (axes,), (histogram,) = drawn(BOTH[:1], tables)
+    kept = bins[bins["images"] >= 10]
+    assert 5 in kept["bin"].to_numpy()
+    assert 6 not in kept["bin"].to_numpy()
+    np.testing.assert_allclose(boxes(axes.containers[0])["x"], kept["low"])
+    # The share of images is shown of every bin.
+    assert len(boxes(histogram.containers[0])) == len(bins)
+    # Wilson 1927, with z of 95 %: (p + z²/2n ± z sqrt(p (1 - p)/n + z²/4n²)) / (1 + z²/n).
+    z, n = 1.959963984540054, kept["images"].to_numpy()
+    hits = np.round(kept["accuracy"].to_numpy() * n)
+    p = hits / n
+    half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    ends = np.stack([p + z**2 / (2 * n) - half, p + z**2 / (2 * n) + half], axis=1)
+    (lines,) = axes.collections
+    found = [segment[:, 1] for segment in lines.get_segments()]
+    np.testing.assert_allclose(found, ends / (1 + z**2 / n)[:, None], rtol=1e-9)
+
+
+def test_the_key_of_windows_names_the_line_between_means():
+    seeds = [Member(f"m{n}", f"M {n}", "vit", recipe="m0") for n in range(2)]
+    table = pd.concat([rows(each.model, 10 + nth) for nth, each in enumerate(seeds)])
+    figure = drawn_from("fit_by_window", {"fit": table}, seeds)
+    labels = legend_labels(figure)
+    assert labels[0] == "mean of the trainings of a recipe"
+    (legend,) = figure.legends
+    handles = dict(zip(labels, legend.legend_handles, strict=True))
+    # What is a line in the key is one in the panels; the interval stands upright in both.
+    assert handles[labels[0]].get_linestyle() == "-"
+    assert handles[INTERVAL].get_marker() == "|"
+    one = drawn_from("fit_by_window", {"fit": rows("m0", 10)}, seeds[:1])
+    assert labels[0] not in legend_labels(one)
 
 
 def test_bins_without_a_hit_have_a_gap():

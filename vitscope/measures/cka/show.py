@@ -17,6 +17,7 @@ from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Points, subsamples
 from vitscope.claims.statistics import Found, Statistic, excess_of_alike_pairs, value_of
 from vitscope.drawing.axes import color_bar
+from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import BAND_COLORS, BOUNDARY, SIMILARITY_COLORS, UNDEFINED
 from vitscope.drawing.panels import Panels, make_square_panels
@@ -153,6 +154,7 @@ def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Fig
     maps = []
     for panel, member in zip(panels.of_models(members, blocks), members, strict=True):
         pairs = table[table["model"] == member.model].sort_values(["index", "other_index"])
+        count_rows(pairs, panel.axes)
         count = len(panel.rows)
         of = f"model '{member.model}', which has {count} cut points"
         values = _cka_matrix_to_draw("cka", pairs, count, count, of)
@@ -178,6 +180,7 @@ def plot_cka_between(table: pd.DataFrame, blocks: pd.DataFrame, members: Members
         across, up = (rows_of(blocks, model, ["index"]) for model in (first, second))
         both = (table["model"] == first) & (table["other_model"] == second)
         rows = table[both].sort_values(["other_index", "index"])
+        count_rows(rows, axes)
         of = f"models '{first}' and '{second}', which have {len(across)} and {len(up)}"
         values = _cka_matrix_to_draw("cka_between", rows, len(up), len(across), of)
         maps.append((values, across, up))

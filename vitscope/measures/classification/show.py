@@ -2,7 +2,6 @@ from collections.abc import Collection, Mapping
 from textwrap import wrap
 from typing import Any
 
-import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -28,10 +27,11 @@ from vitscope.claims.claim import (
     value_in_row,
     without_controls,
 )
-from vitscope.claims.intervals import RESAMPLED
+from vitscope.claims.intervals import RESAMPLED, known_share_interval
 from vitscope.claims.points import AllPublished, Points
 from vitscope.claims.statistics import Found, Statistic, larger, one_value, smaller, value_of
 from vitscope.drawing.axes import axes_of_published, draw_points_with_intervals
+from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import (
     INTERVAL,
@@ -43,9 +43,11 @@ from vitscope.drawing.legends import (
 from vitscope.drawing.looks import (
     BAR_ALPHA,
     CUE_COLORS,
+    CURVE,
     DIAGONAL,
     GRAY,
     HATCHED,
+    INTERVAL_BAR,
     INTERVAL_WIDTH,
     JOINED,
     PALE,
@@ -62,6 +64,7 @@ from vitscope.drawing.panels import (
     make_panels,
     make_panels_with_strips,
     make_row_panels,
+    write_over_panel,
 )
 from vitscope.measures.classification.compute import (
     count_classifications_by_cue,
@@ -84,11 +87,17 @@ def _within_sentence(label: str) -> str:
     return f"{label[0].lower()}{label[1:]}"
 
 
-def explain_fit_marks(legend: Legend, published: AllPublished, axis: str) -> None:
+def explain_fit_marks(
+    legend: Legend, published: AllPublished, axis: str, upright: bool = False
+) -> None:
     """Explain the marks in the legend; `axis` says where published points of other models are."""
     look = Look(GRAY, "o")
     legend.add_marker("measured", look.line)
-    legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
+    if upright:
+        # A line in the key is the one that joins means.
+        legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": GRAY})
+    else:
+        legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
     if published:
         label = published_legend_label(published.values(), others="other models", axis=axis)
         legend.add_marker(label, look.hollow)
@@ -107,6 +116,7 @@ def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> 
     ):
         for position, member in enumerate(ordered):
             look = look_of(member)
+            count_rows(rows[member.model].loc[[metric]], axes)
             ends = rows[member.model].loc[metric, ["ci_low", "value", "ci_high"]]
             draw_points_with_intervals(axes, position, ends, look.line)
             if member.model in published:
@@ -187,7 +197,9 @@ def plot_fit_by_window(table: pd.DataFrame, members: Members, published: AllPubl
     places = [group[0] for group in groups]
     panels = make_panels(len(LABELS), least=2.2)
     for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
-        _draw_fit_by_recipe(axes, table[table["metric"] == metric].set_index("model"), groups)
+        shown = table["model"].isin([m.model for m in members]) & (table["metric"] == metric)
+        count_rows(table[shown], axes)
+        _draw_fit_by_recipe(axes, table[shown].set_index("model"), groups)
         axes.set_ylabel(label)
         axes.margins(y=0.12)
         if published:
@@ -196,29 +208,42 @@ def plot_fit_by_window(table: pd.DataFrame, members: Members, published: AllPubl
             _draw_published_fit(back, published, metric, places, beside)
             back.margins(y=0.12)
     _name_models_of_fit(panels, places)
-    explain_fit_marks(panels.legend, published, "right axis")
+    if any(len(group) > 1 for group in groups):
+        panels.legend.add_line("mean of the trainings of a recipe", JOINED)
+    explain_fit_marks(panels.legend, published, "right axis", upright=True)
     panels.legend.draw(panels.figure)
     return panels.figure
 
 
-# The distance of the title from the diagram in points, with room for the scores between them.
-_TITLE_PAD = 32.5
-_SCORES_PAD = 5  # points
+# The minimum number of images in a bin of confidence that is drawn.
+FEWEST = 10
+
+
+def with_accuracy_intervals(bins: pd.DataFrame) -> pd.DataFrame:
+    """Return the bins with enough images, with the 95 % interval of their accuracy."""
+    bins = bins[bins["images"] >= FEWEST]
+    shares = zip(bins["accuracy"], bins["images"], strict=True)
+    found = [known_share_interval(share, int(images)) for share, images in shares]
+    low, high = zip(*found, strict=True) if found else ((), ())
+    return bins.assign(ci_low=list(low), ci_high=list(high))
 
 
 def _draw_reliability(panel: Panel) -> None:
     axes, bins, color, legend = panel.axes, panel.rows, panel.look.color, panel.legend
-    filled = bins[bins["images"] > 0]
+    filled = with_accuracy_intervals(bins)
     across: dict[str, Any] = {"x": filled["low"], "width": filled["high"] - filled["low"]}
     across["align"] = "edge"
     gap = filled["confidence"] - filled["accuracy"]
     style: dict[str, Any] = {"color": color, "alpha": BAR_ALPHA, "lw": 0}
     axes.bar(height=filled["accuracy"], **style, **across)
     axes.bar(height=gap, bottom=filled["accuracy"], edgecolor=color, **HATCHED, **across)
+    middles = (filled["low"] + filled["high"]) / 2
+    axes.vlines(middles, filled["ci_low"], filled["ci_high"], color=color, lw=CURVE, zorder=3)
     axes.plot([0, 1], [0, 1], **DIAGONAL)
     legend.add_shade("accuracy", color, BAR_ALPHA)
     legend.add("gap to mean confidence", Patch(edgecolor=color, **HATCHED), color)
     legend.add_line("calibrated", DIAGONAL)
+    legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": color}, color)
     axes.set(xlim=(0, 1), ylim=(0, 1))
 
 
@@ -240,17 +265,9 @@ def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members:
     for panel, below, member in shown:
         scores = rows_of(classification, member.model).iloc[0]
         _draw_reliability(panel)
-        panel.axes.set_title(member.label, pad=_TITLE_PAD * text_scale())
-        panel.axes.annotate(
-            _classification_in_words(scores),
-            (0.5, 1),
-            (0, _SCORES_PAD),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            ha="center",
-            size=matplotlib.rcParams["legend.fontsize"],
-        )
+        write_over_panel(panel.axes, _classification_in_words(scores))
         bins = panel.rows
+        count_rows(bins, below)
         share, width = bins["images"] / bins["images"].sum(), bins["high"] - bins["low"]
         below.bar(bins["low"], share, width, align="edge", linewidth=0, color=PALE)
         panel.legend.add_shade("share of images", PALE, 1)
@@ -297,6 +314,7 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
     for height, member in enumerate(members):
         rows, style = rows_of(table, member.model), look_of(member).line
         of_all = rows["class_name"] == "all"
+        count_rows(rows[of_all], *panels.axes)
         _draw_classifications(
             panels, height, rows[of_all].iloc[0], rows.loc[~of_all, "shape_bias"], style
         )

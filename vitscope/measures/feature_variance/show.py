@@ -26,7 +26,9 @@ from vitscope.claims.claim import (
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import HALF, Found, falls, falls_more, lower_at_cut_points
 from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent, label_decades
+from vitscope.drawing.changes import Change
 from vitscope.drawing.charts import Chart, Rows, Steps, Theirs
+from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import PLAIN, SHARE_STYLES, ZERO, depth_colors, look_of
@@ -132,12 +134,24 @@ _OF_SHARE = _Shares("Blocks that do so:\nshare within images", CLAIMS_SPATIAL_SH
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
 _VARIANCE, _SHARE = "Feature map variance", "Share within images"
-_OF_BOTH = Theirs("variance", "variance"), Steps("variance")
+CHANGE_OF_VARIANCE = Change("Change of variance (%)", ratio=True, linear=1)
+_OF_BOTH = Theirs("variance", "variance"), Steps("variance", change=CHANGE_OF_VARIANCE)
 plot_feature_variance = Chart(Rows(_VARIANCE, *_OF_BOTH, scale=begin_at_zero))
 plot_normalized_variance = Chart(
-    Rows("Normalized variance", Steps("normalized_variance"), scale=begin_at_zero)
+    Rows(
+        "Normalized variance",
+        Steps(
+            "normalized_variance",
+            change=Change("Change of\nnormalized variance (%)", ratio=True, linear=1),
+        ),
+        scale=begin_at_zero,
+    )
 )
-_OF_SHARES = Rows(_SHARE, Steps("share"), scales="shared")
+_OF_SHARES = Rows(
+    _SHARE,
+    Steps("share", change=Change("Change of\nshare within images (%)", ratio=True, linear=1)),
+    scales="shared",
+)
 plot_spatial_share = Chart(_OF_SHARES)
 plot_variance_and_share = Chart(
     Rows(_VARIANCE, *_OF_BOTH, table=1, scale=begin_at_zero, says_across=True), _OF_SHARES
@@ -185,6 +199,7 @@ def _draw_variance_or_share_by_epoch(
         for axes, moments in zip(panels.axes, models, strict=True):
             rows = [rows_of(table, member.model) for member in moments]
             panel = Panel(axes, look_of(moments[0]), legend, pd.concat(rows))
+            count_rows(panel.rows, axes)
             _draw_block_shares(
                 panel, shares, rows, [float(member.epoch or 0) for member in moments]
             )
@@ -202,6 +217,7 @@ def _draw_variance_or_share_curves(
     colors = depth_colors().resampled(len(moments))
     for number, member in enumerate(moments):
         points = rows_of(table, member.model, ["index"])
+        count_rows(points, axes)
         axes.plot(points["depth"], points[value], **PLAIN, color=colors(number))
     Panel(axes, look_of(member), legend, points).draw_bands(points)
 

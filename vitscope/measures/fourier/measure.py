@@ -42,6 +42,7 @@ from vitscope.files.tables import Table
 from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns, resampled_column
 from vitscope.measures.measure import (
     BY_DEPTH,
+    ByBlock,
     Case,
     FigureKind,
     Given,
@@ -111,9 +112,7 @@ FOURIER = Measure(
     figures={
         "fourier": FigureKind(options=Multiples),
         "fourier_curves": FigureKind(published=COMPONENT | {"index", "frequency"}, overview=True),
-        "fourier_depth": FigureKind(
-            published=COMPONENT | BY_DEPTH, overview=True, options=Multiples
-        ),
+        "fourier_depth": FigureKind(published=COMPONENT | BY_DEPTH, overview=True, options=ByBlock),
         "averaging": FigureKind(beside=("feature_variance", "reliability")),
     },
     settings=FourierSettings,

@@ -21,21 +21,23 @@ from vitscope.claims.claim import (
     rows_of_blocks,
     with_subsampling,
 )
-from vitscope.claims.intervals import known_share_interval
 from vitscope.claims.points import AllPublished, Points
 from vitscope.claims.statistics import falls_more, lower_at_cut_points, rises, share
 from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
+from vitscope.drawing.changes import Change
 from vitscope.drawing.charts import Across, Chart, Curve, Rows, Theirs
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import DIAGONAL, FREQUENCY_BANDS, curve_of_depth
 from vitscope.drawing.panels import make_panels, stack_panels
 from vitscope.files.arrays import Array
+from vitscope.measures.classification.show import with_accuracy_intervals
 
 AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
 # The minimum width, in inches, of a panel in a row of panels on the same scale.
 _LEAST = 1.05
-_ENDS = Curve("delta_log_amplitude")
+CHANGE_OF_COMPONENT = Change("Change of\nΔ log amplitude at 1.0π", linear=0.1)
+_ENDS = Curve("delta_log_amplitude", change=CHANGE_OF_COMPONENT)
 _BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude", AMPLITUDE), _ENDS))
 
 
@@ -85,29 +87,22 @@ def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPub
     rows = stack_panels(len(members), 2 if published else 1)
     for panel in rows[0].of_models(members, diagonals(table)):
         draw_fourier_curves(panel.axes, panel.rows)
-    drawn = list(rows[0].axes)
-    below = rows[1].axes if published else ()
-    for above, axes, member in zip(rows[0].axes, below, members, strict=bool(published)):
-        theirs = published.get(member.model)
-        if theirs is None:
-            axes.remove()
-            continue
-        points = theirs.points
-        draw_fourier_curves(axes, points.assign(depth=points["index"] / points["index"].max()))
-        same = "" if theirs.same_model else "\n(another model)"
-        axes.set_title(f"Published: {theirs.series}{same}")
-        share_scale([above, axes])
-        drawn.append(axes)
-    depth_bar(drawn)
+    for panel in rows[1].of_published(members, published) if published else ():
+        depth = panel.rows["index"] / panel.rows["index"].max()
+        draw_fourier_curves(panel.axes, panel.rows.assign(depth=depth))
+        share_scale([rows[0].axes[rows[1].axes.index(panel.axes)], panel.axes])
+    depth_bar([axes for row in rows for axes in row.axes if axes in row.figure.axes])
     for row in rows:
         row.label("Frequency", AMPLITUDE, "own")
     return rows[0].figure
 
 
-def plot_fourier_depth(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
+def plot_fourier_depth(
+    table: pd.DataFrame, members: Members, published: AllPublished, change: bool = False
+) -> Figure:
     """Draw one panel per model: the log amplitude at 1.0 pi minus the one at 0, by depth."""
     ends = ends_of_models(table, members)
-    return _BY_DEPTH(ends, members=members, published=published)
+    return _BY_DEPTH(ends, members=members, published=published, change=change)
 
 
 def plot_averaging(
@@ -121,7 +116,7 @@ def plot_averaging(
     legend = panels.legend
     legend.add_models(members)
     component = ends_of_models(fourier, members)
-    filled = _with_accuracy_intervals(reliability[reliability["images"] >= _FEWEST])
+    filled = with_accuracy_intervals(reliability)
     drawn = (
         (variance, "depth", "variance", "Normalized depth", "Feature map variance"),
         (component, "depth", "delta_log_amplitude", "Normalized depth", COMPONENT),
@@ -137,17 +132,6 @@ def plot_averaging(
     legend.add_line("calibrated", DIAGONAL)
     legend.draw(panels.figure)
     return panels.figure
-
-
-# The minimum number of images in a bin of confidence that is drawn.
-_FEWEST = 10
-
-
-def _with_accuracy_intervals(bins: pd.DataFrame) -> pd.DataFrame:
-    shares = zip(bins["accuracy"], bins["images"], strict=True)
-    found = [known_share_interval(share, int(images)) for share, images in shares]
-    low, high = zip(*found, strict=True) if found else ((), ())
-    return bins.assign(ci_low=list(low), ci_high=list(high))
 
 
 def ends_of_models(table: pd.DataFrame, members: Members) -> pd.DataFrame:

@@ -20,6 +20,7 @@ from matplotlib.ticker import (
 from vitscope.claims.intervals import median_interval
 from vitscope.claims.points import AllPublished, Published
 from vitscope.drawing.axes import draw_points_with_intervals
+from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import (
     INTERVAL,
@@ -237,6 +238,7 @@ def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished)
         )
         for pair, member in zip(grid, members, strict=True):
             rows = rows_of(table, member.model, snapshot=snapshot)
+            count_rows(rows, *pair)
             _draw_two_densities(pair, member, rows, published.get(member.model), ranges, legend)
         drawn += grid.ravel().tolist()
     for axes, panel in zip(drawn[-2:], ranges, strict=True):
@@ -314,6 +316,7 @@ def plot_hessian_by_batch(table: pd.DataFrame, members: Members) -> Figure:
         below.set_yscale("log")
         for member, look, at in zip(members, looks_of(members), offsets, strict=True):
             rows = rows_of(shown, member.model, snapshot=snapshot)
+            count_rows(rows, above, below)
             spectra = spectra_of_batches(rows)
             for axes, column in ((above, "share"), (below, "largest")):
                 panel = Panel(axes, look, upper.legend, rows)
@@ -390,6 +393,7 @@ def plot_hessian_density(table: pd.DataFrame, members: Members) -> Figure:
     for panels, snapshot in zip(rows, snapshots, strict=True):
         for axes, member in zip(panels.axes, members, strict=True):
             own = rows_of(table, member.model, snapshot=snapshot)
+            count_rows(own, axes)
             _draw_spectral_density(axes, own, look_of(member).color)
             low, high = (minus(f"{own['node'].agg(end):.4g}") for end in ("min", "max"))
             title = panels.in_lines(f"{member.label}, {moment(snapshot)}")
@@ -550,6 +554,7 @@ def plot_curvature_by_layer(table: pd.DataFrame, members: Members) -> Figure:
     for member, look, offset in zip(members, looks_of(members), offsets, strict=True):
         for nth, snapshot in enumerate(snapshots):
             own = rows_of(rows, member.model, snapshot=snapshot)
+            count_rows(own, left, right)
             numbers = own["part"].map(parts.index)
             drawn = _curvature_means_over_batches(own.assign(index=numbers))
             at = drawn["mean"].index.to_numpy() + nth * len(parts) + offset

@@ -31,6 +31,7 @@ from vitscope.claims.claim import (
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, difference, one_value
 from vitscope.drawing.axes import color_bar
+from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Member, Members
 from vitscope.drawing.legends import percent
 from vitscope.drawing.looks import (
@@ -261,6 +262,7 @@ def plot_landscape(table: pd.DataFrame, members: Members) -> Figure:
     landscapes = read_landscapes(table, members)
     colors = ScalarMappable(Normalize(0, landscapes.cut), LOSS_COLORS)
     for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
+        count_rows(drawn_landscape_points(table, member), axes)
         _draw_surface(axes, surface, landscapes.cut, colors)
         axes.set_title(landscapes.title(member, surface), y=1, pad=14)
     _draw_landscape_color_bar(panels.figure, colors, landscapes.cut_label)
@@ -281,6 +283,7 @@ def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
     landscapes = read_landscapes(table, members)
     levels = _contour_levels(landscapes.cut)
     for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
+        count_rows(drawn_landscape_points(table, member), axes)
         if surface.share_above(levels[-1]):
             axes.patch.set(**UNDEFINED)
         plane = (surface.x, surface.y, np.ma.masked_invalid(surface.loss))
@@ -310,6 +313,7 @@ def plot_landscape_slices(table: pd.DataFrame, members: Members) -> Figure:
     for axes, (name, along, across) in zip(panels.axes, directions, strict=True):
         for member, look in zip(members, looks, strict=True):
             points = drawn_landscape_points(table, member)
+            count_rows(points, axes)
             on_axis = points[points[across] == 0].set_index(along)[["loss", "nll"]].sort_index()
             changes = on_axis.where(np.isfinite(on_axis)) - on_axis.loc[0]
             axes.plot(changes.index, changes["nll"], **look.hollow, **DOTTED, zorder=2.5)

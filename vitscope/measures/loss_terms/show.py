@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
+from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import BAR_ALPHA, DASHED, GRAY, NODE, PLAIN, ZERO, look_of
 from vitscope.drawing.panels import stack_panels
@@ -35,6 +36,7 @@ def plot_loss_terms(table: pd.DataFrame, members: Members) -> Figure:
     shown = [(member, clean) for member in members for clean in _TITLES]
     for above, below, (member, clean) in zip(upper.axes, lower.axes, shown, strict=True):
         rows, color = rows_of(table, member.model), look_of(member).color
+        count_rows(rows[rows["clean"] == clean], above, below)
         for l2, line in _LINES.items():
             own = rows[(rows["clean"] == clean) & (rows["l2"] == l2)]
             losses = own[own["of"] == "slice"].groupby("x")["value"].mean()

@@ -3,6 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
+from vitscope.drawing.changes import Change
 from vitscope.drawing.charts import Chart, Rows, Steps
 from vitscope.drawing.figure import Members
 from vitscope.errors import VitscopeError
@@ -10,9 +11,16 @@ from vitscope.networks.building.own_code import find_code, running_user_code
 
 
 def plot_by_depth(
-    table: pd.DataFrame, members: Members, *, label: str, together: bool = False
+    table: pd.DataFrame,
+    members: Members,
+    *,
+    label: str,
+    together: bool = False,
+    change: bool = False,
 ) -> Figure:
-    return Chart(Rows(label, Steps("value")))(table, members=members, together=together)
+    change_of = Change(f"Change of {label[0].lower()}{label[1:]}")
+    chart = Chart(Rows(label, Steps("value", change=change_of)))
+    return chart(table, members=members, together=together, change=change)
 
 
 def plot(table: pd.DataFrame, members: Members, *, file: str, module: str, code: str) -> Figure:

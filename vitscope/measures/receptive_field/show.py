@@ -12,6 +12,7 @@ from vitscope.claims.claim import Claim, Evidence, attention_against_convolution
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Statistic, difference, grows_with_depth
 from vitscope.drawing.axes import color_bar
+from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import Legend, percent
 from vitscope.drawing.looks import INNER_SQUARE, MAP_COLORS, OUTER_SQUARE, SHADOW, text_scale
@@ -62,6 +63,7 @@ def plot_receptive_field(table: pd.DataFrame, members: Members) -> Figure:
     grid = figure.subplots(len(members) * lines, columns, squeeze=False)
     parts = grid.reshape(len(members), -1)
     for axes_of, rows, member in zip(parts, points, members, strict=True):
+        count_rows(rows, axes_of[0])
         for axes, row in zip(axes_of, rows.to_dict("records"), strict=False):
             _draw_contributions(axes, pd.Series(row))
         for unused in axes_of[len(rows) :]:

@@ -22,6 +22,7 @@ from vitscope.claims.points import AllPublished
 from vitscope.claims.statistics import smaller
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
 from vitscope.drawing.axes import begin_at_zero, tick_locator
+from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import INTERVAL, another_model, published_legend_label
 from vitscope.drawing.looks import BAR_ALPHA, EVERY_SECOND, GRAY, INTERVAL_WIDTH, Look, looks_of
@@ -120,7 +121,9 @@ def plot_robustness(
     panels = _robustness_panels(len(errors[0]))
     *scores, by_corruption = panels.axes
     for member, look in zip(members, looks, strict=True):
-        by_severity = rows_of(table, member.model).groupby("severity")
+        rows = rows_of(table, member.model)
+        count_rows(rows, *scores)
+        by_severity = rows.groupby("severity")
         for axes, (column, _, scale) in zip(scores, SCORES, strict=True):
             values = by_severity[column].mean() * scale
             axes.plot(values.index, values, **look.curve, clip_on=False, zorder=3)
@@ -131,6 +134,7 @@ def plot_robustness(
     scores[-1].set_xticks(sorted(table["severity"].unique()))
     scores[-1].set_xlabel("Severity (0: no corruption)")
     panels.figure.align_ylabels(scores)
+    count_rows(pd.concat(of_models), by_corruption)
     _draw_corruption_errors(by_corruption, errors, looks)
     _mark_corruption_groups(by_corruption, errors[0].index.tolist())
     panels.legend.add_models(members)
@@ -152,6 +156,7 @@ def plot_robustness_by_accuracy(
     panels.legend.add_line(INTERVAL, {"color": GRAY, "alpha": BAR_ALPHA})
     for member, look in zip(members, looks_of(members), strict=True):
         rows, axes = rows_of(table, member.model), panels.axes[0]
+        count_rows(rows, axes)
         row = rows[rows["corruption"] == MEAN].iloc[0]
         accuracy, robustness = 100 - 100 * row["clean_error"], 100 - 100 * row["error"]
         interval = known_share_interval(row["clean_error"], int(row["images"]))

@@ -79,6 +79,7 @@ from vitscope.measures.columns import (
     resampled_column,
 )
 from vitscope.measures.measure import (
+    ByBlock,
     ByDepth,
     FigureKind,
     Measure,
@@ -227,7 +228,10 @@ SINGULAR_VALUES = Measure(
     table=SINGULAR_VALUES_TABLE,
     part=SINGULAR_VALUES_PART,
     question="What becomes of tokens",
-    figures={kind: FigureKind(options=Multiples) for kind in ("singular_values", "effective_rank")},
+    figures={
+        "singular_values": FigureKind(options=Multiples),
+        "effective_rank": FigureKind(options=ByBlock),
+    },
     settings=SingularValuesSettings,
     arguments=own_settings,
     merge=Merge(bootstrap, at_cut_points=True),

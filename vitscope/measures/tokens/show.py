@@ -18,6 +18,7 @@ from vitscope.claims.statistics import (
     grows_with_depth,
 )
 from vitscope.drawing.axes import begin_at_zero, color_bar, depth_bar, in_percent
+from vitscope.drawing.changes import Change
 from vitscope.drawing.charts import Chart, Curve, Rows, Shade, Steps
 from vitscope.drawing.figure import Members
 from vitscope.drawing.legends import percent
@@ -98,10 +99,25 @@ def _draw_outlier_map(axes: Axes, row: pd.Series) -> None:
 
 
 plot_token_similarity = Chart(
-    Rows("Cosine similarity of tokens", Steps("similarity"), scales="shared")
+    Rows(
+        "Cosine similarity of tokens",
+        Steps(
+            "similarity",
+            change=Change("Change of\ncosine similarity", msas_raise=True, linear=0.01),
+        ),
+        scales="shared",
+    )
 )
 plot_mean_token = Chart(
-    Rows("Share of the mean token", Steps("share"), scale=begin_at_zero, scales="shared")
+    Rows(
+        "Share of the mean token",
+        Steps(
+            "share",
+            change=Change("Change of share\nof the mean token", msas_raise=True, linear=0.01),
+        ),
+        scale=begin_at_zero,
+        scales="shared",
+    )
 )
 
 
@@ -183,7 +199,12 @@ def plot_singular_values(table: pd.DataFrame, members: Members) -> Figure:
 plot_effective_rank = Chart(
     Rows(
         "Effective rank",
-        Curve("effective_rank", "tokens of an image", {"of": TOKENS}),
+        Curve(
+            "effective_rank",
+            "tokens of an image",
+            {"of": TOKENS},
+            change=Change("Change of effective\nrank of tokens (%)", ratio=True, linear=1),
+        ),
         Curve(
             "effective_rank",
             "means of images",
