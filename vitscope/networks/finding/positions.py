@@ -163,6 +163,16 @@ def _dimension_of_product(operation: Operation) -> int:
     return -2 if isinstance(factor, Constant) else -1
 
 
+def _dimension_chosen_by_values(operation: Operation) -> int | None:
+    """Return the dimension along which values decide which of them an operation takes, if any."""
+    if operation.name in ops.SORTS:
+        at = 2 if operation.name == "topk" else 1
+        return int([*operation.args[at : at + 1], operation.kwargs.get("dim", -1)][0])
+    if operation.name in ("gather", "index_select") and isinstance(operation.args[2], Value):
+        return int(operation.args[1])
+    return None
+
+
 def _summed_dimensions(operation: Operation) -> list[int]:
     """Return the dimensions of its value that an operation sums over, weighed by constants."""
     if operation.name in ops.PRODUCTS:
@@ -207,7 +217,9 @@ class Tracer:
             or _shifts_positions(operation)
         ):
             return operands[:1]
-        if operation.name in ops.SORTS or _moves_positions_by_index(operation):
+        if operation.name in ops.SORTS:
+            return operands[:1]
+        if _moves_positions_by_index(operation):
             return []
         same = [v for v in operands if self._flow.shape_of(v) == operation.shape]
         # Ask the earliest operand first: with a shortcut, it is the stream, which is the easiest to
@@ -234,6 +246,11 @@ class Tracer:
         if _shifts_positions(operation):
             return self._known[operation.operands()[0]]
         deciding = [self._known[each] for each in self._deciding_values(value)]
+        chosen = _dimension_chosen_by_values(operation)
+        if chosen is not None:
+            # What is chosen among values of the same position keeps it, whatever is chosen.
+            fixed = deciding[0] and not any(varies_along(t, chosen) for t in deciding[0])
+            return deciding[0] if fixed else None
         if operation.name in ops.MOVES:
             known = bool(deciding) and all(each is not None for each in deciding)
             return self._move_positions(operation, value.output) if known else None
@@ -363,13 +380,13 @@ def sums_over_positions(tracer: Tracer, operation: Operation) -> bool:
     dimensions = _summed_dimensions(operation) if len(values) == 1 else []
     known = tracer.positions(values[0]) if dimensions else None
     return known is not None and any(
-        _varies_along(each, d) for each in (known.row, known.column) for d in dimensions
+        varies_along(each, d) for each in (known.row, known.column) for d in dimensions
     )
 
 
 def layout_of_positions(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
     each = positions._asdict().items()
-    varying = [{name for name, t in each if _varies_along(t, d)} for d in range(len(shape))]
+    varying = [{name for name, t in each if varies_along(t, d)} for d in range(len(shape))]
     channels = [d for d, size in enumerate(shape) if not varying[d] and size > 1]
     spatial = [d for d, letters in enumerate(varying) if letters & {"row", "column"}]
     images = [d for d, letters in enumerate(varying) if "image" in letters]
@@ -393,7 +410,7 @@ def layout_of_positions(positions: Positions, shape: tuple[int, ...]) -> Layout 
     return _layout_of_token_positions(positions, shape, image, channel, spatial)
 
 
-def _varies_along(tensor: Tensor, dimension: int) -> bool:
+def varies_along(tensor: Tensor, dimension: int) -> bool:
     if tensor.shape[dimension] == 1:
         return False
     least, most = tensor.nan_to_num(inf), tensor.nan_to_num(-inf)
