@@ -99,6 +99,9 @@ def _setting_of_axis(given: Any, dimension: int) -> int:
 def _shrink_coordinate(tensor: Tensor) -> Tensor:
     """Shrink each dimension along which values do not change to size 1."""
     for dimension in range(tensor.ndim):
+        if tensor.shape[dimension] == 0:
+            # A network without prefix tokens may slice them off, and put them back.
+            continue
         first = tensor.narrow(dimension, 0, 1)
         # Expanded values are equal without a comparison. Pixels are farther apart than `ROUNDING`.
         if tensor.stride(dimension) == 0 or torch.allclose(
@@ -152,6 +155,13 @@ def _shifts_positions(operation: Operation) -> bool:
     sides = operation.args[1]
     pairs = [*zip(sides[::2], sides[1::2], strict=True)]
     return any(sides) and all(before == -after for before, after in pairs)
+
+
+def _kernel_covers_all(operation: Operation, shape: tuple[int, ...]) -> bool:
+    """Tell whether a convolution takes the whole of several maps of each image at once."""
+    kernel = operation.args[1]
+    covers = isinstance(kernel, Constant) and kernel.shape[2:] == shape[2:]
+    return covers and max(shape[2:]) > 1 and not any(operation.args[4])
 
 
 def _dimension_of_product(operation: Operation) -> int:
@@ -268,10 +278,14 @@ class Tracer:
 
     def _positions_of_new_map(self, operation: Operation) -> Positions | None:
         """Return the positions in the map that an operation makes; dimension 0 may hold heads."""
-        if len(operation.shape) != 4:
-            return None
         operand = operation.operands()[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
+        if operation.name in ops.CONVOLUTIONS and _kernel_covers_all(operation, shape):
+            # Patches that were cut out before are the maps of this convolution, each as a whole.
+            dims = [*range(1, len(shape))]
+            return before and self._positions_of_means(before, dims)
+        if len(operation.shape) != 4:
+            return None
         weight = operation.args[1] if operation.name in ops.CONVOLUTIONS else None
         of_one_value = isinstance(weight, Constant) and weight.shape[2:] == (1, 1)
         # A 1x1 convolution mixes dimension 1: if that holds heads, scores keep their places; if it
@@ -411,7 +425,7 @@ def layout_of_positions(positions: Positions, shape: tuple[int, ...]) -> Layout 
 
 
 def varies_along(tensor: Tensor, dimension: int) -> bool:
-    if tensor.shape[dimension] == 1:
+    if tensor.shape[dimension] < 2:
         return False
     least, most = tensor.nan_to_num(inf), tensor.nan_to_num(-inf)
     return bool((least.amin(dimension) < most.amax(dimension)).any())
