@@ -252,6 +252,10 @@ def _find_images_of_attention(places: Places, images: int) -> tuple[npt.NDArray[
     if (least != most).any():
         raise _RefusedError("images attend to each other")
     of_image = least.astype(np.int64)
+    if len({*of_image.tolist()}) < images:
+        raise _RefusedError(
+            "images are packed into one sequence there, and each attends in an operation of its own"
+        )
     inner = int(np.argmax(of_image != 0))
     expected = np.arange(len(of_image)) // max(inner, 1) % images
     if inner == 0 or (of_image != expected).any():

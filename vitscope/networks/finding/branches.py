@@ -44,15 +44,14 @@ def find_main_operation(branch: Sequence[Operation]) -> Operation | None:
     return max(doing, key=attends, default=None)
 
 
-def kind_of_branch(
+def kind_without_attention(
     flow: Dataflow, indices: Sequence[int], channels: int, size: tuple[int, int]
 ) -> Kind:
-    """Return the kind of a branch; `channels` and `size` describe the stream's feature map."""
+    """Return the kind of a branch that does not attend.
+
+    `channels` and `size` describe the stream's feature map.
+    """
     branch = [flow.operations[index] for index in indices]
-    if not any(ops.weighs(op.name) for op in branch) and _branch_passes_state(flow, indices, size):
-        return "ssm"
-    if any(map(attends, branch)):
-        return "msa"
     spatial = [operation for operation in branch if _is_spatial_convolution(flow, operation)]
     if spatial and not _belong_to_mlp_branch(flow, spatial, branch, channels):
         return "conv"
@@ -61,7 +60,7 @@ def kind_of_branch(
     return "pool" if any(op.name in ops.POOLINGS for op in branch) else "mlp"
 
 
-def _branch_passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bool:
+def passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bool:
     """Tell whether operations pass a state along positions, as state-space models do.
 
     They do if one of them accumulates, as `cumsum` does, or if a chain of additions, each to a

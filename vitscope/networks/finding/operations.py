@@ -63,8 +63,8 @@ STACKS = _split_names("stack cat")
 CHOICES = _split_names("index index_select gather")
 # These put values at given places.
 SCATTERS = _split_names("index_put scatter index_copy masked_scatter grid_sampler_2d grid_sampler")
-# These move values to places that depend on the values, so the new places are unknown.
-SORTS = _split_names("sort")
+# These move values along a dimension by what they are.
+SORTS = _split_names("sort topk")
 PARTS_OF_NORMS = (
     MOVES
     | NORMALIZATIONS

@@ -99,6 +99,9 @@ def _setting_of_axis(given: Any, dimension: int) -> int:
 def _shrink_coordinate(tensor: Tensor) -> Tensor:
     """Shrink each dimension along which values do not change to size 1."""
     for dimension in range(tensor.ndim):
+        if tensor.shape[dimension] == 0:
+            # A network without prefix tokens may slice them off, and put them back.
+            continue
         first = tensor.narrow(dimension, 0, 1)
         # Expanded values are equal without a comparison. Pixels are farther apart than `ROUNDING`.
         if tensor.stride(dimension) == 0 or torch.allclose(
@@ -154,6 +157,13 @@ def _shifts_positions(operation: Operation) -> bool:
     return any(sides) and all(before == -after for before, after in pairs)
 
 
+def _kernel_covers_all(operation: Operation, shape: tuple[int, ...]) -> bool:
+    """Tell whether a convolution takes the whole of several maps of each image at once."""
+    kernel = operation.args[1]
+    covers = isinstance(kernel, Constant) and kernel.shape[2:] == shape[2:]
+    return covers and max(shape[2:]) > 1 and not any(operation.args[4])
+
+
 def _dimension_of_product(operation: Operation) -> int:
     """Return the dimension of its first value that a product of matrices sums over.
 
@@ -161,6 +171,16 @@ def _dimension_of_product(operation: Operation) -> int:
     """
     factor = operation.args[1 if operation.name in ("addmm", "baddbmm") else 0]
     return -2 if isinstance(factor, Constant) else -1
+
+
+def _dimension_chosen_by_values(operation: Operation) -> int | None:
+    """Return the dimension along which values decide which of them an operation takes, if any."""
+    if operation.name in ops.SORTS:
+        at = 2 if operation.name == "topk" else 1
+        return int([*operation.args[at : at + 1], operation.kwargs.get("dim", -1)][0])
+    if operation.name in ("gather", "index_select") and isinstance(operation.args[2], Value):
+        return int(operation.args[1])
+    return None
 
 
 def _summed_dimensions(operation: Operation) -> list[int]:
@@ -207,7 +227,9 @@ class Tracer:
             or _shifts_positions(operation)
         ):
             return operands[:1]
-        if operation.name in ops.SORTS or _moves_positions_by_index(operation):
+        if operation.name in ops.SORTS:
+            return operands[:1]
+        if _moves_positions_by_index(operation):
             return []
         same = [v for v in operands if self._flow.shape_of(v) == operation.shape]
         # Ask the earliest operand first: with a shortcut, it is the stream, which is the easiest to
@@ -234,6 +256,11 @@ class Tracer:
         if _shifts_positions(operation):
             return self._known[operation.operands()[0]]
         deciding = [self._known[each] for each in self._deciding_values(value)]
+        chosen = _dimension_chosen_by_values(operation)
+        if chosen is not None:
+            # What is chosen among values of the same position keeps it, whatever is chosen.
+            fixed = deciding[0] and not any(varies_along(t, chosen) for t in deciding[0])
+            return deciding[0] if fixed else None
         if operation.name in ops.MOVES:
             known = bool(deciding) and all(each is not None for each in deciding)
             return self._move_positions(operation, value.output) if known else None
@@ -251,10 +278,14 @@ class Tracer:
 
     def _positions_of_new_map(self, operation: Operation) -> Positions | None:
         """Return the positions in the map that an operation makes; dimension 0 may hold heads."""
-        if len(operation.shape) != 4:
-            return None
         operand = operation.operands()[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
+        if operation.name in ops.CONVOLUTIONS and _kernel_covers_all(operation, shape):
+            # Patches that were cut out before are the maps of this convolution, each as a whole.
+            dims = [*range(1, len(shape))]
+            return before and self._positions_of_means(before, dims)
+        if len(operation.shape) != 4:
+            return None
         weight = operation.args[1] if operation.name in ops.CONVOLUTIONS else None
         of_one_value = isinstance(weight, Constant) and weight.shape[2:] == (1, 1)
         # A 1x1 convolution mixes dimension 1: if that holds heads, scores keep their places; if it
@@ -363,13 +394,13 @@ def sums_over_positions(tracer: Tracer, operation: Operation) -> bool:
     dimensions = _summed_dimensions(operation) if len(values) == 1 else []
     known = tracer.positions(values[0]) if dimensions else None
     return known is not None and any(
-        _varies_along(each, d) for each in (known.row, known.column) for d in dimensions
+        varies_along(each, d) for each in (known.row, known.column) for d in dimensions
     )
 
 
 def layout_of_positions(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
     each = positions._asdict().items()
-    varying = [{name for name, t in each if _varies_along(t, d)} for d in range(len(shape))]
+    varying = [{name for name, t in each if varies_along(t, d)} for d in range(len(shape))]
     channels = [d for d, size in enumerate(shape) if not varying[d] and size > 1]
     spatial = [d for d, letters in enumerate(varying) if letters & {"row", "column"}]
     images = [d for d, letters in enumerate(varying) if "image" in letters]
@@ -393,8 +424,8 @@ def layout_of_positions(positions: Positions, shape: tuple[int, ...]) -> Layout 
     return _layout_of_token_positions(positions, shape, image, channel, spatial)
 
 
-def _varies_along(tensor: Tensor, dimension: int) -> bool:
-    if tensor.shape[dimension] == 1:
+def varies_along(tensor: Tensor, dimension: int) -> bool:
+    if tensor.shape[dimension] < 2:
         return False
     least, most = tensor.nan_to_num(inf), tensor.nan_to_num(-inf)
     return bool((least.amin(dimension) < most.amax(dimension)).any())

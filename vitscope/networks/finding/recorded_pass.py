@@ -8,7 +8,14 @@ from itertools import pairwise
 from torch import nn
 
 from vitscope.networks.finding import operations as ops
-from vitscope.networks.finding.branches import Way, Ways, combines_without_sum, kind_of_branch
+from vitscope.networks.finding.attending import Attending
+from vitscope.networks.finding.branches import (
+    Way,
+    Ways,
+    combines_without_sum,
+    kind_without_attention,
+    passes_state,
+)
 from vitscope.networks.finding.cut_points import Kind, Layout
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
 from vitscope.networks.finding.positions import Tracer, layout_of_positions, sums_over_positions
@@ -18,6 +25,7 @@ class RecordedMaps:
     def __init__(self, flow: Dataflow) -> None:
         self._flow, self._tracer = flow, Tracer(flow)
         self._known: dict[int, Layout | None] = {}
+        self.attending = Attending(flow, self._tracer)
 
     def layout(self, index: int) -> Layout | None:
         if index not in self._known:
@@ -191,7 +199,13 @@ class RecordedPass:
 
     def _kind_of_branch(self, indices: Sequence[int], end: int) -> Kind:
         size = self.maps.size(end) or (1, 1)
-        return kind_of_branch(self.flow, indices, self.maps.channels(end), size)
+        if self.maps.attending.by_softmax(indices):
+            return "msa"
+        if passes_state(self.flow, indices, size):
+            return "ssm"
+        if self.maps.attending.by_products(indices):
+            return "msa"
+        return kind_without_attention(self.flow, indices, self.maps.channels(end), size)
 
     def _mixes(self, indices: Sequence[int]) -> bool:
         return any(map(self.maps.mixes, indices))
