@@ -1,4 +1,4 @@
-"""The site: the pages of this repository, and the docstrings of what is public in Python.
+"""The site: the pages of this repository.
 
 Its source is the whole repository, so that a link leads to the same place here and in a clone.
 """
@@ -6,14 +6,13 @@ Its source is the whole repository, so that a link leads to the same place here 
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 from docutils import nodes
 from PIL import Image
 from sphinx.application import Sphinx
 
 project = html_title = "vitscope"
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser"]
 root_doc = "README"
 include_patterns = ["*.md", "docs/**.md", "config/README.md", "notebooks/README.md"]
 include_patterns += ["vitscope/claims/published_points/README.md"]
@@ -26,15 +25,6 @@ html_show_copyright = False
 highlight_language = "none"
 myst_heading_anchors = 4
 myst_enable_extensions = ["html_image"]
-# Docstrings are plain text, with code in single backticks.
-default_role = "literal"
-# How an object is made is the business of the functions that return it.
-autodoc_class_signature = "separated"
-autodoc_default_options = {"members": True, "exclude-members": "__init__"}
-autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True
-autodoc_typehints_format = "short"
-maximum_signature_line_length = 80
 
 CHAPTERS = {
     "Begin": ["docs/installation", "docs/coming-from", "notebooks/README", "docs/python"],
@@ -59,11 +49,6 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
     for chapter, pages in CHAPTERS.items() if page == root_doc else ():
         listed = "".join(f"/{each}\n" for each in pages)
         source[0] += f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {chapter}\n\n{listed}```\n"
-
-
-def mark_code(app: Sphinx, what: str, name: str, it: Any, options: Any, lines: list[str]) -> None:
-    """Mark what is indented in a docstring as code."""
-    lines[:] = re.sub(r"\n\n(?=    )", "\n\n::\n\n", "\n".join(lines)).split("\n")
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
@@ -104,5 +89,4 @@ def list_for_machines(app: Sphinx) -> str:
 def setup(app: Sphinx) -> None:
     """Connect the above."""
     app.connect("source-read", add_contents)
-    app.connect("autodoc-process-docstring", mark_code)
     app.connect("build-finished", finish)

@@ -1,3 +1,4 @@
+import inspect
 import re
 import textwrap
 from dataclasses import fields
@@ -65,6 +66,7 @@ def test_every_setting_family_and_table_has_its_part() -> None:
         *(f"captions {question}" for question in QUESTIONS),
         *(f"study {key}" for key in sections),
         *(f"table {name}" for name in OTHERS),
+        *(f"python {name}" for name in (*vitscope.__all__, "Tables") if name != "__version__"),
     }
     described = re.findall("^## (.+)$", pages[ROOT / "docs" / "tables.md"], re.MULTILINE)
     assert described == [*registry.names(), *OTHERS]
@@ -240,24 +242,46 @@ def test_the_claims_of_the_page_are_counted_block_by_block() -> None:
     assert found["grows"].value == pytest.approx(spearmanr(range(5), points["value"]).statistic)
 
 
-def test_the_page_of_python_has_what_is_public() -> None:
+def test_the_page_of_python_has_what_is_public_as_python_has_it() -> None:
+    """Each signature of the page, compiled, has the parameters of the function itself."""
     text = (ROOT / "docs" / "python.md").read_text()
     public = {name: getattr(vitscope, name) for name in vitscope.__all__ if name != "__version__"}
-    assert set(re.findall(r"^\.\. auto(\w+):: (\S+)$", text, re.MULTILINE)) == {
-        ("class", "vitscope.scopes.tables.Tables"),
-        *(
-            ("class" if isinstance(each, type) else "function", f"vitscope.{name}")
-            for name, each in public.items()
-        ),
-    }
+    shown = dict(re.findall(r"<!-- generated: python (\w+) -->\n(.*?)<!-- end -->", text, re.S))
+    assert shown.keys() == {*public, "Tables"}
+    assert "eval-rst" not in text
+    count = 0
+    for name, each in {**public, "Tables": Tables}.items():
+        assert inspect.getdoc(each) in shown[name]
+        for called, signature in re.findall(r"```python\n([\w.]+)(.*?)\n```", shown[name], re.S):
+            method = called.partition(".")[2] or "__call__"
+            its = getattr(each, method) if isinstance(each, type) else each
+            assert inspect.getdoc(its) in shown[name]
+            if isinstance(its, property):
+                assert signature.startswith(" -> ")
+                continue
+            defined: dict[str, Any] = {}
+            exec(f"from __future__ import annotations\ndef f{signature}: ...", defined)
+            expected = [*inspect.signature(its).parameters.values()][isinstance(each, type) :]
+            found = inspect.signature(defined["f"]).parameters.values()
+            assert [(p.name, p.kind, p.default) for p in found] == [
+                (p.name, p.kind, p.default) for p in expected
+            ]
+            count += 1
     methods = [
-        method
+        (each, method)
         for each in (*public.values(), Tables)
-        for name, method in vars(each).items()
-        if isinstance(each, type) and isinstance(method, FunctionType) and name[0] != "_"
+        for method, its in vars(each).items()
+        if isinstance(each, type) and isinstance(its, FunctionType) and method[0] != "_"
     ]
-    assert len(methods) > 20
-    assert not [each.__qualname__ for each in (*public.values(), *methods) if not each.__doc__]
+    assert count > 20
+    # A method that says the same of a subclass stands once, with what all have in common.
+    for each, method in methods:
+        same = inspect.getdoc(getattr(each, method)) == inspect.getdoc(
+            getattr(Tables, method, None)
+        )
+        assert (f".{method}(" in shown[each.__name__]) or (
+            same and f".{method}(" in shown["Tables"]
+        )
 
 
 def test_what_users_of_other_tools_are_pointed_to_is_there() -> None:

@@ -6,6 +6,7 @@
 import ast
 import json
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from html import escape
@@ -13,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from vitscope import _PLACES
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 from vitscope.jobs.tables import find_table
@@ -44,6 +46,14 @@ STUDIES = {"mini": _EXPECTED, "cifar100": _EXPECTED / "cifar100"}
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 # A number in a sentence: `<!-- of STUDY TABLE: ROWS: VALUE FORMAT -->number<!-- -->`.
 NUMBER = re.compile(r"(<!-- of (\w+) (\w+): (.+?): (.+?) (\S+) -->).*?(<!-- -->)", re.DOTALL)
+# What docs/python.md calls an object of a class.
+OBJECTS = {
+    "Tables": "scope",
+    "Scope": "scope",
+    "Comparison": "comparison",
+    "Made": "made",
+    "Block": "block",
+}
 # How to write a schema's bounds after its type.
 BOUNDS = {
     "minimum": "from {}",
@@ -96,6 +106,7 @@ def _write_generated_part(name: str) -> str:
         "claims": (_describe_claims_in_manual, registry.names()),
         "table": (_list_columns, [what]),
         "families": (_describe_family_in_manual, family_names()),
+        "python": (_describe_python_in_manual, [what]),
     }
     if kind in each_of:
         return "".join(map(*each_of[kind]))
@@ -318,10 +329,64 @@ def _describe_family_in_manual(family: str) -> str:
     return f"\n#### {family}\n\n{summary}\n\n{_format_settings(keys)}{choice}"
 
 
-def _read_docstring_for_manual(module: str) -> str:
+def _describe_python_in_manual(name: str) -> str:
+    """Describe a public function, or a class with its methods, as its source does."""
+    lines, found = _read_definition_for_manual(name)
+    if isinstance(found, ast.FunctionDef):
+        return _describe_function_in_manual(lines, found, f"vitscope.{name}")
+    parts = [f"\n{_docstring_of_definition(name, found)}\n"]
+    inherited = {}
+    if any(isinstance(base, ast.Name) and base.id == "Tables" for base in found.bases):
+        _, tables = _read_definition_for_manual("Tables")
+        inherited = {each.name: ast.get_docstring(each) for each in _methods_for_manual(tables)}
+    for method in _methods_for_manual(found):
+        if ast.get_docstring(method) != inherited.get(method.name):
+            called = OBJECTS[name] + ("" if method.name == "__call__" else f".{method.name}")
+            parts.append(_describe_function_in_manual(lines, method, called))
+    return "".join(parts)
+
+
+def _read_definition_for_manual(name: str) -> tuple[list[str], ast.FunctionDef | ast.ClassDef]:
+    """Return the lines of the module of a public name, and where they define it."""
+    source = _source_for_manual(_PLACES.get(name, "vitscope.scopes.tables"))
+    (found,) = (
+        each
+        for each in ast.parse(source).body
+        if isinstance(each, ast.FunctionDef | ast.ClassDef) and each.name == name
+    )
+    return source.splitlines(), found
+
+
+def _methods_for_manual(found: ast.FunctionDef | ast.ClassDef) -> list[ast.FunctionDef]:
+    methods = [each for each in found.body if isinstance(each, ast.FunctionDef)]
+    return [each for each in methods if each.name[0] != "_" or each.name == "__call__"]
+
+
+def _describe_function_in_manual(lines: list[str], found: ast.FunctionDef, called: str) -> str:
+    """Show how a function is called, in the lines of its source, above its docstring."""
+    source = textwrap.dedent("\n".join(lines[found.lineno - 1 : found.body[0].lineno - 1]))
+    if any(isinstance(each, ast.Name) and each.id == "property" for each in found.decorator_list):
+        source = f"{called}{source.partition('(self)')[2]}"
+    source = re.sub(rf"^def {found.name}\((\s*)(self(,\s+)?)?", rf"{called}(\1", source)
+    # Types that are imported for checks alone stand in quotes.
+    source = re.sub(r'(: |-> )"([^"]+)"', r"\1\2", source).removesuffix(":")
+    return f"\n```python\n{source}\n```\n\n{_docstring_of_definition(called, found)}\n"
+
+
+def _docstring_of_definition(name: str, found: ast.FunctionDef | ast.ClassDef) -> str:
+    text = ast.get_docstring(found)
+    if not text:
+        raise VitscopeError(f"{name} has no docstring: give it one.")
+    return text
+
+
+def _source_for_manual(module: str) -> str:
     spec = find_spec(module)
-    path = Path(spec.origin) if spec and spec.origin else None
-    text = path and ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    return Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+
+
+def _read_docstring_for_manual(module: str) -> str:
+    text = ast.get_docstring(ast.parse(_source_for_manual(module)))
     if not text:
         raise VitscopeError(f"The module {module} has no docstring: give it one.")
     return text
