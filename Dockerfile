@@ -13,6 +13,7 @@ ARG PIP_OPTIONS=
 # outside of the container, and must not mix the two.
 RUN python3 -m venv /opt/venv \
     && /opt/venv/bin/pip install --no-cache-dir $PIP_OPTIONS -c envs/constraints.txt -e '.[workflow,slurm]' \
-    && /opt/venv/bin/pip uninstall --yes vitscope
+    && /opt/venv/bin/pip uninstall --yes vitscope \
+    && /opt/venv/bin/pip install --no-cache-dir --no-deps packages/snakemake-executor-plugin-prefork
 # Any user may run it, who has neither a home nor a name in it.
 ENV PATH=/opt/venv/bin:$PATH HOME=/tmp USER=vitscope

@@ -50,6 +50,7 @@ report: $(VENV)/.installed ## report-STUDY.html: figures, claims, provenance on 
 
 test: $(VENV)/.installed-dev ## run the tests of every change
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	cd packages/snakemake-executor-plugin-prefork && $(abspath $(BIN))/python -m pytest -q
 
 test-others: $(VENV)/.installed-dev ## run those of Slurm, wheels, notebooks and killed runs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "others and not nightly"
@@ -60,6 +61,7 @@ test-slurm: $(VENV)/.installed-dev ## run on a Slurm of two nodes, with faults (
 
 nightly: $(VENV)/.installed-dev ## run all other tests: kills, full disks, dead nodes (some hours)
 	tests/slurm/install.sh
+	cd packages/snakemake-executor-plugin-prefork && $(abspath $(BIN))/python -m pytest -q -m nightly
 	$(BIN)/python -m tests.nightly
 
 one-of-nightly: $(VENV)/.installed-dev ## run one of the seven parts of those, today's, for ten minutes

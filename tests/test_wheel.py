@@ -26,6 +26,7 @@ pytestmark = pytest.mark.others
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # As in setup.py.
+PLUGIN = "snakemake_executor_plugin_prefork"
 WORKFLOW = ("Snakefile", "config", "envs", "profiles", "report", "resources", "rules", "scripts")
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
@@ -68,7 +69,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     place = tmp_path_factory.mktemp("wheel")
     sources, work, environment = place / "sources", place / "work", place / "environment"
     # Where it is built, setuptools leaves files.
-    for name in ("vitscope", *WORKFLOW):
+    for name in ("vitscope", PLUGIN, *WORKFLOW):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         sources.mkdir(exist_ok=True)
         copy(ROOT / name, sources / name)
@@ -111,9 +112,9 @@ def test_the_wheel_holds_the_package_and_the_workflow_and_nothing_else(
 ) -> None:
     (wheel,) = installed.folder.parent.glob("*.whl")
     held = {name for name in ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    places = {name: ROOT / name for name in ("vitscope", *WORKFLOW)}
+    places = {name: ROOT / name for name in ("vitscope", PLUGIN, *WORKFLOW)}
     files = [
-        (Path("" if name == "vitscope" else "vitscope/_workflow", file.relative_to(ROOT)))
+        (Path("" if name in ("vitscope", PLUGIN) else "vitscope/_workflow", file.relative_to(ROOT)))
         for name, place in places.items()
         for file in (place.rglob("*") if place.is_dir() else [place])
         if file.is_file() and file.suffix != ".pyc"
