@@ -79,7 +79,20 @@ def test_nothing_leaves_the_page(page):
 def test_a_network_without_a_classifier_has_a_page():
     figure = look("resnet", labels=None, classes=None).overview()
     labels = [each.get_ylabel().replace("\n", " ") for each in figure.axes]
-    assert labels[1:4] == ["Feature map variance", "Share within images", "Δ log amplitude at 1.0π"]
+    assert labels[1:6] == [
+        "Feature map variance",
+        "Change of variance (%)",
+        "Share within images",
+        "Δ log amplitude at 1.0π",
+        "Change of Δ log amplitude at 1.0π",
+    ]
+
+
+def test_each_panel_says_on_how_many_images(page, scope):
+    images = f"{scope.table('feature_variance')['images'].iloc[0]} images"
+    for label in ("Feature map variance", "Change of variance (%)"):
+        said = [text.get_text() for text in panel(page, label).texts]
+        assert any(text.endswith(images) for text in said)
 
 
 def test_a_page_has_what_the_study_shows_of_the_network():

@@ -68,6 +68,8 @@ class Change:
         for axes in panels if self.linear else ():
             axes.set_yscale("symlog", linthresh=self.linear, linscale=0.6, subs=range(2, 10))
             axes.yaxis.set_major_formatter(lambda value, _: minus(f"{value:g}"))
+            # Leave room beyond the longest bars, as this scale shows them.
+            axes.autoscale(axis="y")
 
 
 @dataclass(frozen=True)
