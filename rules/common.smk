@@ -23,7 +23,6 @@ from vitscope.jobs.figures import (
 )
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
-from vitscope.measures.registry import title_of
 from vitscope.planning import code, costs, targets
 from vitscope.studies.loading import find_studies
 from vitscope.settings.study import Study

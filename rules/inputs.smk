@@ -324,7 +324,7 @@ def labels_of_shown(wildcards):
     study, (key,) = study_of(wildcards), (key for key in SHOWN if hasattr(wildcards, key))
     name = names_of(wildcards)[key]
     if key == "figure":
-        title = title_of(registry.of(study).kinds()[study.figures[name].kind])
+        title = describing.title_of_figure(study, name)
     else:
         title = {"video": "A network over a video", "buildup": "How AlterNet is built up"}[key]
     labels = {"result": name, "shows": as_inert(title), "study": study.name}

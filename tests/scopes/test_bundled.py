@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from vitscope import bundled, look
 from vitscope.claims.intervals import without_resamples
 from vitscope.data.sources import shapes32
 from vitscope.errors import VitscopeError
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.package_data import BUNDLED_MODELS, ROOT
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -67,3 +70,25 @@ def test_what_is_not_there_is_told() -> None:
     for wrong in (0, 2001):
         with pytest.raises(VitscopeError, match=f"`images` is {wrong}, allowed: from 1 to 2000"):
             bundled("vit", wrong)
+
+
+@pytest.mark.nightly
+def test_saved_it_is_a_model_of_the_study(tmp_path: Path) -> None:
+    file = look(**bundled("vit_global", 4)).save(tmp_path / "saved")
+    (model,) = load_study(file).models.values()
+    assert (model.family, model.arch) == (
+        STUDY.models["vit_global"].family,
+        STUDY.models["vit_global"].arch,
+    )
+
+
+@pytest.mark.nightly
+def test_networks_of_timm_are_saved_by_their_name_and_keywords(tmp_path: Path) -> None:
+    small = {"num_classes": 3, "img_size": 16}
+    network = import_timm().create_model("test_vit", **small, patch_size=4)
+    images = np.random.default_rng(0).integers(0, 256, (4, 3, 16, 16), np.uint8)
+    scope = look(network, images, [0, 1, 2, 0], mean=0.5, std=0.25)
+    with pytest.raises(VitscopeError, match=r"other keywords .* `scope.save\(folder, depth=4\)`"):
+        scope.save(tmp_path / "refused")
+    (model,) = load_study(scope.save(tmp_path / "saved", patch_size=4)).models.values()
+    assert (model.family, model.arch) == ("timm", {"name": "test_vit", "patch_size": 4})

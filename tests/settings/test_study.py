@@ -307,6 +307,8 @@ def test_a_network_of_ones_own_is_found_beside_the_study_and_its_code_decides(
         "models.net.checkpoint": {"made": True},
     }
     study = loaded(tmp_path, **changes)
+    assert study.models["net"].label == "net (untrained?)"
+    assert loaded(tmp_path, **changes, **{"models.net.label": "Mine"}).models["net"].label == "Mine"
     network = study.network("net")
     assert network["arch"]["file"] == str(tmp_path / "nets" / "mine.py")
     assert loaded(tmp_path, **changes).network("net") == network

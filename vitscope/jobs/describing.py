@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from vitscope.data.class_numbers import list_classes
 from vitscope.jobs.job import Study, Values
+from vitscope.measures import registry
 
 if TYPE_CHECKING:
     from vitscope.settings.keys import Model
@@ -19,6 +20,20 @@ def title(study: Study) -> str:
 
 def labels(study: Study) -> dict[str, str]:
     return {name: study.models[name].label for name in study.models_of()}
+
+
+def title_of_figure(study: Study, name: str) -> str:
+    """Return what a figure shows: the title of its kind, and its models if another has that title.
+
+    Of more than three models the first two are named.
+    """
+    kinds = registry.of(study).kinds()
+    titles = {each: registry.title_of(kinds[shown.kind]) for each, shown in study.figures.items()}
+    models = [study.models[each].label for each in study.figures[name].models]
+    if [*titles.values()].count(titles[name]) == 1 or not models:
+        return titles[name]
+    listed = models if len(models) < 4 else [*models[:2], f"{len(models) - 2} more"]
+    return f"{titles[name]}: {'; '.join(listed)}"
 
 
 def describe_member(study: Study, name: str) -> Values:

@@ -8,6 +8,7 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from functools import cache
 from html import escape
 from importlib.util import find_spec
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from vitscope.settings.keys import Figure
 
 PAGES = (
+    ROOT / "README.md",
     ROOT / "config" / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "figures").glob("*.md")),
@@ -44,8 +46,14 @@ PICTURES = "../tests/pixels/expected"
 _EXPECTED = ROOT / "tests" / "expected"
 STUDIES = {"mini": _EXPECTED, "cifar100": _EXPECTED / "cifar100"}
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
-# A number in a sentence: `<!-- of STUDY TABLE: ROWS: VALUE FORMAT -->number<!-- -->`.
-NUMBER = re.compile(r"(<!-- of (\w+) (\w+): (.+?): (.+?) (\S+) -->).*?(<!-- -->)", re.DOTALL)
+# A number in a sentence: `<!-- of STUDY TABLE KEY/KEY: VALUE FORMAT -->number<!-- -->`.
+NUMBER = re.compile(r"(<!-- of (\w+) (\w+) (\S+): (.+?) (\S+) -->).*?(<!-- -->)", re.DOTALL)
+# The columns that the keys of a number name in turn, for each table that pages take numbers from.
+KEYS = {
+    "claims": ("claim", "model", "versus", "snapshot"),
+    "fit": ("model", "metric"),
+    "buildup_fig12a": ("step",),
+}
 # What docs/python.md calls an object of a class.
 OBJECTS = {
     "Tables": "scope",
@@ -83,15 +91,19 @@ def _expected_table(study: str, name: str) -> "pd.DataFrame":
     return pd.read_csv(STUDIES[study] / f"{name}.csv")
 
 
-def _write_number(study: str, table: str, rows: str, value: str, form: str) -> str:
-    """Return what `value`, a column or a sum of columns, is in `rows`, a query of pandas.
+def _write_number(study: str, table: str, keys: str, value: str, form: str) -> str:
+    """Return what `value`, a column or a sum of columns, is in the rows with these `keys`.
 
-    Several rows give several numbers, in the order of the table.
+    Keys are patterns (`vit_light*`), those at the end may be left out. Several rows give several
+    numbers, in the order of the table.
     """
-    found: Any = _expected_table(study, table).query(rows).eval(value)
+    rows = _counted_in_manual()[study] if table == "claims" else _expected_table(study, table)
+    for column, key in zip(KEYS[table], keys.split("/"), strict=False):
+        rows = rows[[fnmatchcase(each, key) for each in rows[column].fillna("").astype(str)]]
+    found: Any = rows.eval(value)
     if found.empty or found.isna().any():
         raise VitscopeError(
-            f"tests/expected has no number {value} of {study} in {table} where {rows}: correct the "
+            f"tests/expected has no number {value} of {study} in {table} for {keys}: correct the "
             f"page that names it."
         )
     return ", ".join(form.format(each) for each in found)

@@ -47,6 +47,7 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     model = fill(uninitialized_network(network), weights)
     # `look` reads this name. As a key of the result, it would keep callers from giving a name.
     vars(model)["bundled_as"] = name
+    vars(model)["bundled_from"] = {key: network[key] for key in ("family", "arch")}
     given = {"model": model, "images": pixels, "labels": labels}
     return given | {key: network[key] for key in ("mean", "std")} | {"class_names": classes}
 

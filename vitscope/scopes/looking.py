@@ -190,7 +190,9 @@ class Scope(Tables):
         """Save a study with weights and images, from which the workflow makes the same tables.
 
         `make` is the function or class that returns such a network when it is called with
-        `keywords`. A network of timm, or of a class without arguments, needs none.
+        `keywords`. Networks of `bundled`, and of a class without arguments, need neither. A network
+        of `timm.create_model` needs no `make`, but the `keywords` that it was made with, as
+        `depth=4`, except for `num_classes`, `img_size`, `in_chans` and `pretrained`.
         """
         images = self._maker.images
         kinds = [kind for kind in self.kinds() if kind not in self._own]

@@ -119,6 +119,8 @@ def _how_to_build_saved_network(
     network: nn.Module, folder: Path, make: Make | None, keywords: Mapping[str, Any]
 ) -> tuple[str, Settings]:
     """Return the family and the `arch` that build the network again; copy its code to `folder`."""
+    if make is None and (bundled := getattr(network, "bundled_from", None)):
+        return str(bundled["family"]), dict(bundled["arch"])
     described = getattr(network, "pretrained_cfg", None) or {}
     if make is None and described.get("architecture"):
         kept = {key: value for key, value in keywords.items() if key not in OF_THE_DATA}
@@ -217,7 +219,12 @@ def _nearly_same(ours: Array, theirs: Array) -> bool:
 
 
 def _example_of_saving_with_make(network: nn.Module) -> str:
-    """Return an example of make= for a network of Hugging Face, or an empty text for others."""
+    """Return an example for a network of timm or Hugging Face, or an empty text for others."""
+    if getattr(network, "pretrained_cfg", None):
+        return (
+            " If timm.create_model made it, give the other keywords that it was given, as in "
+            "`scope.save(folder, depth=4)`."
+        )
     config: Any = getattr(network, "config", None)
     if not hasattr(config, "to_diff_dict"):
         return ""

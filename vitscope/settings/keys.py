@@ -242,7 +242,8 @@ class Checkpoint:
     )
     made: Literal[True] | None = optional(
         "The function of a model of the family `python` returns a network with its weights; for "
-        "`checkpoint` alone, and no snapshot."
+        "`checkpoint` alone, and no snapshot. Such a model without a `label` is called `NAME "
+        "(untrained?)`."
     )
     sha256: str | None = optional(
         "The SHA-256 of the file. For `url`, `timm` and `hf` it may be left out: the first "

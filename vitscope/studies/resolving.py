@@ -22,7 +22,9 @@ def resolve_study(name: str, path: Path, settings: Settings) -> Study:
         data = settings["data"][model["data"]]
         # A model takes these from its data set unless it sets them itself.
         of_data = {each: data[each] for each in ("classes", "mean", "std")}
-        models[key] = {"label": key, **of_data, **model}
+        # Nothing tells whether the function of a network loads weights; `label` can.
+        doubt = " (untrained?)" if "made" in model.get("checkpoint", {}) else ""
+        models[key] = {"label": f"{key}{doubt}", **of_data, **model}
     own_measures = {
         key: declare_own(key, entry, path.parent, f"{path}: measures.{key}")
         for key, entry in settings.get("measures", {}).items()
