@@ -24,6 +24,7 @@ from vitscope.manual.pages import PAGES as PAGES_WITH_PARTS
 from vitscope.measures import registry
 from vitscope.measures.measure import Question
 from vitscope.networks.building.family import arch_schema, family_names
+from vitscope.networks.building.networks import uninitialized_network
 from vitscope.package_data import ROOT
 from vitscope.scopes.tables import Tables
 from vitscope.studies.loading import BUNDLED_STUDIES, find_studies, load_study, study_schema
@@ -220,6 +221,23 @@ def test_pictures_in_pages_are_of_studies_that_there_are() -> None:
     studies = {path.stem for path in BUNDLED_STUDIES.glob("*.yaml")}
     assert {each for each in named.values() if each} <= studies
     assert named["fig9.png"] == "cifar100"
+
+
+def test_the_table_of_bundled_networks_has_their_parameters_and_epochs() -> None:
+    study = load_study(BUNDLED_STUDIES / "mini.yaml")
+    page = (ROOT / "docs" / "data.md").read_text()
+    named = {study.models[name].label: name for name in study.own_models}
+    found = 0
+    for label, parameters, epochs in re.findall(
+        r"^\| (.+?)(?:, (?:on|without|of) [^|]+)? \| ([\d,]+) \| (\d+) \| .*%", page, re.MULTILINE
+    ):
+        name = named[label]
+        network = uninitialized_network(study.network(name))
+        size = sum(each.numel() for each in network.parameters())
+        assert (f"{size:,}", int(epochs)) == (parameters, study.recipe(name).epochs), label
+        found += 1
+    # Those of the build-up, and the one that a build-up is drawn from, have rows of their own.
+    assert found >= len(named) - 2
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/own-measures.md"])

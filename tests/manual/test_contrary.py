@@ -116,6 +116,13 @@ def test_a_claim_that_several_figures_count_is_one_number() -> None:
     assert regenerate(text) == text.replace("?", f"{there.iloc[0]:.0f}")
 
 
+def test_an_accuracy_is_that_of_the_last_epoch_of_a_bundled_history() -> None:
+    path = ROOT / "resources" / "checkpoints" / "cifar100" / "vit" / "history.parquet"
+    accuracy = pd.read_parquet(path).set_index("epoch")["test_accuracy"]
+    text = "<!-- of cifar100 history vit: 100 * test_accuracy {:.2f} -->?<!-- -->"
+    assert regenerate(text) == text.replace("?", f"{100 * accuracy[accuracy.index.max()]:.2f}")
+
+
 def test_a_number_that_no_table_has_is_refused() -> None:
     with pytest.raises(VitscopeError, match="no number value of mini in fit for no:"):
         regenerate("<!-- of mini fit no: value {:.1f} -->1<!-- -->")

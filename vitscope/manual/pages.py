@@ -52,6 +52,7 @@ NUMBER = re.compile(r"(<!-- of (\w+) (\w+) (\S+): (.+?) (\S+) -->).*?(<!-- -->)"
 KEYS = {
     "claims": ("claim", "model", "versus", "snapshot"),
     "fit": ("model", "metric"),
+    "history": ("model",),
     "buildup_fig12a": ("step",),
 }
 # What docs/python.md calls an object of a class.
@@ -86,8 +87,17 @@ def regenerate(page: str) -> str:
 
 @cache
 def _expected_table(study: str, name: str) -> "pd.DataFrame":
+    """Return an expected table; `history` has the last epoch of each bundled history."""
     import pandas as pd
 
+    if name == "history":
+        models = load_study(BUNDLED_STUDIES / f"{study}.yaml").models
+        ends = [
+            pd.read_parquet(ROOT / model.history["bundled"]).tail(1).assign(model=each)
+            for each, model in models.items()
+            if model.history
+        ]
+        return pd.concat(ends)
     return pd.read_csv(STUDIES[study] / f"{name}.csv")
 
 
@@ -103,7 +113,7 @@ def _write_number(study: str, table: str, keys: str, value: str, form: str) -> s
     found: Any = rows.eval(value)
     if found.empty or found.isna().any():
         raise VitscopeError(
-            f"tests/expected has no number {value} of {study} in {table} for {keys}: correct the "
+            f"There is no number {value} of {study} in {table} for {keys}: correct the "
             f"page that names it."
         )
     return ", ".join(form.format(each) for each in found)
