@@ -350,7 +350,8 @@ def write_over_panel(axes: Axes, text: str) -> None:
     found = _text_over_panel(axes, _OVER)
     if found is None:
         # Lines may be as wide as the panel, and so stand above the label of its highest tick.
-        look = {"ha": "center", "color": "k", "fontsize": matplotlib.rcParams["legend.fontsize"]}
+        rules = matplotlib.rcParams
+        look = {"ha": "center", "color": rules["text.color"], "fontsize": rules["legend.fontsize"]}
         look["xytext"] = (0, _OVER_TICK)
         found = axes.annotate("", (0.5, 1), **_NOTE | look, gid=_OVER)
     found.set_text("\n".join(filter(None, (found.get_text(), text))))
