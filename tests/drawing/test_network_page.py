@@ -51,6 +51,21 @@ def test_curves_are_those_of_the_tables(scope, page, label, table, column):
     assert any(line.shape == points.shape and np.allclose(line, points) for line in lines)
 
 
+def spread_of_maps(maps):
+    return maps.reshape(len(maps), -1).std(axis=1)
+
+
+def test_changes_are_drawn_of_tables_in_memory_and_of_a_measure_of_ones_own(scope):
+    own = scope.measure(spread_of_maps).sort_values("index")["value"]
+    theirs = scope.table("feature_variance").sort_values("index")["variance"]
+    shown = {"feature_variance": 100 * theirs.pct_change(), "spread_of_maps": own.diff()}
+    for kind, expected in shown.items():
+        (axes,) = scope.plot(kind, change=True).axes
+        heights = [bar.get_height() for bar in axes.patches if not bar.get_hatch()]
+        np.testing.assert_allclose(heights, expected.dropna(), rtol=1e-9)
+        assert axes.get_ylabel().startswith("Change of ")
+
+
 def test_the_strip_has_a_piece_for_each_block(scope, page):
     strip = panel(page, "blocks")
     assert len(strip.patches) == len(scope.blocks) - 1

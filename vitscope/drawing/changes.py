@@ -19,8 +19,8 @@ from vitscope.claims.points import Points
 from vitscope.claims.statistics import change_over_each_block, changes, share_of
 from vitscope.drawing.legends import INTERVAL, minus
 from vitscope.drawing.looks import (
-    CURVE,
     INTERVAL_BAR,
+    INTERVAL_ON_BAR,
     KIND_COLORS,
     KIND_EDGE,
     LABELS_OF_KINDS,
@@ -32,7 +32,6 @@ from vitscope.files.arrays import Array
 
 _WIDTH = 0.8  # of a bar, as a share of its block
 _NAMES = {"msa": "MSAs", "conv": "Convs", "mlp": "MLPs"}
-_INTERVAL: dict[str, Any] = {"color": "#202020", "lw": CURVE}
 
 
 @dataclass(frozen=True)
@@ -107,5 +106,5 @@ def _draw_bar(panel: Panel, block: pd.Series, place: Array, values: Array) -> No
         panel.legend.add(label, Patch(**look))
     interval = resampled_interval(values[1:]) if len(values) > 1 else None
     if interval:
-        panel.axes.vlines(middle, *interval, **_INTERVAL, zorder=3)
-        panel.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": _INTERVAL["color"]})
+        panel.axes.vlines(middle, *interval, **INTERVAL_ON_BAR, zorder=3)
+        panel.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": INTERVAL_ON_BAR["color"]})

@@ -80,6 +80,8 @@ TICK["alpha"] = 0.55
 FOOT_MARK: dict[str, Any] = {**TICK, "markersize": 3, "markeredgewidth": HAIR, "alpha": 1}
 # An interval in a legend.
 INTERVAL_BAR: dict[str, Any] = {"marker": "|", "markersize": 7, "markeredgewidth": CURVE}
+# An interval on a bar, whatever the colour of the bar.
+INTERVAL_ON_BAR: dict[str, Any] = {"color": "#202020", "linewidth": CURVE}
 # A step of a build-up.
 STEP: dict[str, Any] = {"marker": "o", "markersize": 4.2, "markeredgewidth": 0.9}
 

@@ -40,7 +40,8 @@ _NOTE: dict[str, Any] = {"xytext": (0, 2), "textcoords": "offset points", "ha": 
 _NOTE |= {"xycoords": "axes fraction", "fontsize": "x-small", "color": GRAY}
 # What tells the two texts over a panel from its other texts.
 _OVER, _CORNER = "lines over a panel", "note over a corner"
-_OVER_LINES, _LINE_OVER = 3, 8.2  # points between lines and the title, and from line to line
+_OVER_TICK = 5  # points from a panel to the lines over it
+_OVER_LINES, _LINE_OVER = 6, 8.2  # points from there to the title, without and for each line
 _OVER_NOTE = 9  # points between a panel and a title above its note
 
 # Heights in inches.
@@ -348,7 +349,10 @@ def write_over_panel(axes: Axes, text: str) -> None:
         return
     found = _text_over_panel(axes, _OVER)
     if found is None:
-        look = {"ha": "center", "color": "k", "fontsize": matplotlib.rcParams["legend.fontsize"]}
+        # Lines may be as wide as the panel, and so stand above the label of its highest tick.
+        rules = matplotlib.rcParams
+        look = {"ha": "center", "color": rules["text.color"], "fontsize": rules["legend.fontsize"]}
+        look["xytext"] = (0, _OVER_TICK)
         found = axes.annotate("", (0.5, 1), **_NOTE | look, gid=_OVER)
     found.set_text("\n".join(filter(None, (found.get_text(), text))))
     lines = 1 + found.get_text().count("\n")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator
 
 from vitscope.claims.claim import in_order
 from vitscope.claims.points import Points
@@ -39,6 +40,9 @@ def _sketch_by_depth(panel: Panel, points: pd.DataFrame, value: str, label: str)
 def _sketch_changes(panel: Panel, points: pd.DataFrame, value: str, change: Change) -> None:
     draw_bars(panel, Points(in_order(points, points)), value, change)
     change.scale(panel.axes)
+    # A small panel has room for the ends of the linear part, and for the second decade beyond.
+    ends = [sign * (change.linear or 1) * times for times in (1, 100) for sign in (-1, 1)]
+    panel.axes.yaxis.set_major_locator(FixedLocator(ends))
     panel.axes.set(xlabel="Normalized depth", ylabel=change.label, xlim=(-0.02, 1.02))
 
 

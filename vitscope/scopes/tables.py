@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 DOTS_PER_INCH = 150
 # Tables that belong to no measure.
 OTHERS = ("blocks", "predictions")
+# The keys of a figure of a function of the user's own.
+_OF_OWN = ["change", "together"]
 
 
 class Tables:
@@ -97,7 +99,7 @@ class Tables:
         A figure of a single panel is drawn in `ax`, if given. `options` are keys of the kind, such
         as `over=True` for `attention_heads`.
         """
-        known = () if kind in self.own() else _kind_of_figure(kind).option_keys
+        known = _OF_OWN if kind in self.own() else [*_kind_of_figure(kind).option_keys]
         for name in options:
             if name not in known:
                 raise VitscopeError(
@@ -107,7 +109,8 @@ class Tables:
         if kind in self.own():
             from vitscope.measures.own.show import plot_by_depth
 
-            plot_own = partial(plot_by_depth, self._whole_table(kind), self.members, label=kind)
+            table = self._whole_table(kind)
+            plot_own = partial(plot_by_depth, table, self.members, label=kind, **options)
             return draw_styled(kind, ax, plot_own)
         return self._draw_members(kind, self.members, ax, options)
 
