@@ -60,7 +60,7 @@ def test_the_strip_has_a_piece_for_each_block(scope, page):
 
 def test_the_page_says_how_much_of_the_network_is_read(scope, page):
     texts = [text.get_text() for axes in page.axes for text in axes.texts]
-    assert scope.read == "8 of 8 sums, 4 of 4 attentions, 100% of the operations"
+    assert scope.read == "24 of 24 sums, 12 of 12 attentions, 100% of the operations"
     assert texts.count(f"read: {scope.read}") == 1
 
 
