@@ -73,6 +73,12 @@ def test_the_strip_has_a_piece_for_each_block(scope, page):
     np.testing.assert_allclose(ends, scope.blocks["depth"].sort_values()[:-1])
 
 
+def test_the_page_says_how_much_of_the_network_is_read(scope, page):
+    texts = [text.get_text() for axes in page.axes for text in axes.texts]
+    assert scope.read == "24 of 24 sums, 12 of 12 attentions, 100% of the operations"
+    assert texts.count(f"read: {scope.read}") == 1
+
+
 def test_verdicts_are_those_of_the_claims(scope, page):
     counted = scope.counted("feature_variance", "spatial_share")
     texts = [text.get_text().replace("\n", " ") for axes in page.axes for text in axes.texts]

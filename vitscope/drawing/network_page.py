@@ -39,9 +39,16 @@ Draw = Callable[[Axes], object]
 
 
 def plot_network_page(
-    label: str, blocks: pd.DataFrame, panels: Sequence[Draw], claims: pd.DataFrame
+    label: str,
+    blocks: pd.DataFrame,
+    panels: Sequence[Draw],
+    claims: pd.DataFrame,
+    read: str | None,
 ) -> Figure:
-    """Draw the strip of the blocks, a panel for each kind of figure, and the verdicts."""
+    """Draw the strip of the blocks, a panel for each kind of figure, and the verdicts.
+
+    `read` says how much of the network the blocks are, if that is known.
+    """
     found = _verdicts_on_network_page(claims)
     half = -(-len(found) // 2)
     columns = found[:half], found[half:]
@@ -51,7 +58,10 @@ def plot_network_page(
     points = blocks.sort_values("index", ignore_index=True)
     legend = Legend()
     _draw_strip_on_network_page(strip, points, legend)
-    strip.set_title(label)
+    strip.set_title(label, pad=14 if read else None)
+    if read:
+        above = {"xycoords": "axes fraction", "xytext": (0, 5), "textcoords": "offset points"}
+        strip.annotate(f"read: {read}", (0.5, 1), **above, ha="center", fontsize=_SMALL, color=GRAY)
     for axes, draw in zip(below, panels, strict=True):
         draw(axes)
         axes.set_title("")

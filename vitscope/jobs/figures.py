@@ -368,6 +368,9 @@ def draw_network_page_job(
     member = escaped_member(values["member"])
     all_blocks = read_all(BLOCKS, inputs["blocks"])
     blocks = all_blocks[all_blocks["model"] == member.model]
+    paths = inputs["blocks"]
+    own = next(each for each in paths if BLOCKS.read(each)["model"].eq(member.model).all())
+    read = read_metadata(own)["read"]
     panels, counted = [], []
     for drawn, kind in values["kinds"].items():
         columns = kind["tables"]
@@ -385,7 +388,7 @@ def draw_network_page_job(
     every = count_by_recipe(join_rows_of_figures(CLAIMS, counted), trained)
     claims = every[every["model"] == member.model]
     with style(inputs["style"], values["style"]):
-        figure = plot_network_page(member.label, blocks, panels, claims)
+        figure = plot_network_page(member.label, blocks, panels, claims, read)
         for path in outputs.values():
             save(figure, path, f"The network {member.model} by depth", {"Study": values["study"]})
 

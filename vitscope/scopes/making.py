@@ -25,7 +25,7 @@ from vitscope.measures import registry
 from vitscope.measures.attending import explain_no_attention
 from vitscope.measures.measure import Measure
 from vitscope.measures.needs import READABLE, Made
-from vitscope.networks.attention.finding import find_attention
+from vitscope.networks.attention.finding import FoundAttention, find_attention
 from vitscope.networks.building.networks import (
     count_images_into_network,
     why_built_without_classifier,
@@ -149,10 +149,14 @@ class Maker:
         return f"this one has no logits, but returns a tensor {shape} for {len(images)} images."
 
     @cached_property
-    def _why_no_attention(self) -> str | None:
+    def attention(self) -> FoundAttention:
         with self._lend_network() as network:
             points = read_cut_points(self.make("blocks"))
-            return explain_no_attention(find_attention(network, self._settings, points))
+            return find_attention(network, self._settings, points)
+
+    @property
+    def _why_no_attention(self) -> str | None:
+        return explain_no_attention(self.attention)
 
     def parts(self, measure: Measure) -> list[Path]:
         """Return the files of the parts of a measure; make those that do not exist."""

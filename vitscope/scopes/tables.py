@@ -130,12 +130,20 @@ class Tables:
         of_first = claims["model"] == member.model
         with style(STYLE):
             figure = plot_network_page(
-                member.label, rows_of(blocks, member.model), draw, claims[of_first]
+                member.label,
+                rows_of(blocks, member.model),
+                draw,
+                claims[of_first],
+                self._what_is_read(),
             )
         figure.set_dpi(DOTS_PER_INCH)
         figure.set_label(f"What is measured of {member.model} by depth, and verdicts")
         _show_in_notebooks()
         return figure
+
+    def _what_is_read(self) -> str | None:
+        """Return how much of the first network is read; None if its tables do not say so."""
+        return None
 
     def _draw_members(
         self, kind: str, members: Sequence[Member], ax: "Axes | None", options: Any = None

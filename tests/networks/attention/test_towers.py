@@ -1,4 +1,4 @@
-"""Vision towers of language models: rotary positions, patches cut out before and in blocks of 2 x 2."""
+"""Vision towers of language models: rotary positions, patches in blocks of 2 x 2."""
 
 from typing import Any
 
@@ -89,7 +89,7 @@ TOWERS = {
 
 
 def softmaxes(model: nn.Module, images: Tensor, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
-    """Return the softmax of each attention in double precision, from what the network hands over."""
+    """Return the softmax of each attention in double precision, of what the network hands over."""
     taken: list[Tensor] = []
     attend = nn.functional.scaled_dot_product_attention
 
@@ -97,7 +97,9 @@ def softmaxes(model: nn.Module, images: Tensor, monkeypatch: pytest.MonkeyPatch)
         scale = named.get("scale") or query.shape[-1] ** -0.5
         scores = query.double() @ key.double().transpose(-2, -1) * scale
         mask = named.get("attn_mask")
-        taken.append((scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1))
+        taken.append(
+            (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
+        )
         return attend(query, key, *others, **named)
 
     with monkeypatch.context() as patched, torch.no_grad():

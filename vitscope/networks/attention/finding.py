@@ -67,6 +67,14 @@ def list_attention_doubts(found: FoundAttention) -> list[str]:
     return said
 
 
+def describe_what_is_read(sums_and_operations: str, found: FoundAttention) -> str:
+    """Return how much of a network is read, as "4 of 4 sums, 2 of 2 attentions, 100% of ..."."""
+    sums, _, operations = sums_and_operations.partition(", ")
+    total = len(found.attentions) + len(found.refused)
+    attentions = f"{len(found.attentions)} of {total} attentions" if total else ""
+    return ", ".join(filter(None, (sums, attentions, operations)))
+
+
 def list_refused_attention(found: FoundAttention) -> str:
     """Return the names of attention that cannot be read, by reason, as part of a sentence."""
     names: dict[str, list[str]] = {}

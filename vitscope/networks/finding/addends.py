@@ -110,9 +110,24 @@ def summed_stack(flow: Dataflow, operation: Operation) -> list[int]:
             return []
         within.insert(0, before.operands()[0].operation)
         before = flow.operations[within[0]]
+    if before.name in ops.VIEWS and _splits_appended(flow, before, over):
+        # Appended channels are split into those of each value.
+        return [before.operands()[0].operation, *within]
     if before.name not in ops.STACKS:
         return []
     along = [*before.args[1:2], before.kwargs.get("dim", 0)][0] % len(before.shape)
     if before.name == "cat" and any(flow.shape_of(v)[along] != 1 for v in before.operands()):
         return []
     return within if over == [along] else []
+
+
+def _splits_appended(flow: Dataflow, view: Operation, over: list[int]) -> bool:
+    """Tell whether a view gives values that were appended to one another a dimension `over`."""
+    (viewed,) = view.operands()
+    appending, shape = flow.operations[viewed.operation], flow.shape_of(viewed)
+    if appending.name != "cat":
+        return False
+    along = [*appending.args[1:2], appending.kwargs.get("dim", 0)][0] % len(shape)
+    each = {flow.shape_of(value) for value in appending.operands()}
+    split = (*shape[:along], len(appending.args[0]), *next(iter(each))[along:])
+    return over == [along] and len(each) == 1 and view.shape == split

@@ -33,7 +33,8 @@ class Attending:
         """
         following = {each for first, second, _ in self._pairs(branch) for each in (first, second)}
         return any(
-            self._sums_over_positions(each) and (each in following or self._stays_at_positions(each))
+            self._sums_over_positions(each)
+            and (each in following or self._stays_at_positions(each))
             for each in self._products(branch)
         )
 

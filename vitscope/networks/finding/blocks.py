@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -172,10 +173,24 @@ def _measure_block_costs(
     # Enter the reader last, so that it sees each operation before a counter takes it apart, and
     # reads each result after all counters have counted it.
     reading = capturing(model, cut_points, end_part_at_cut)
-    with torch.no_grad(), uncompiled(), operations, activations, weights, reading:
+    with _needing_no_gradients(model), uncompiled(), operations, activations, weights, reading:
         run(image)
     end_part()
     return shapes, parts, weights.unread_count()
+
+
+@contextmanager
+def _needing_no_gradients(model: nn.Module) -> Iterator[None]:
+    """Let no weight need a gradient in the block, since torch's counter fails at views of some."""
+    needing = [each for each in model.parameters() if each.requires_grad]
+    try:
+        for each in needing:
+            each.requires_grad_(False)
+        with torch.no_grad():
+            yield
+    finally:
+        for each in needing:
+            each.requires_grad_(True)
 
 
 class _BlockParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]

@@ -125,7 +125,7 @@ def _reshape_coordinate(tensor: Tensor, shape: tuple[int, ...], result: tuple[in
     return moved.reshape(*moved.shape, *[1] * kept)
 
 
-def _has_places(positions: Positions | None) -> bool:
+def has_places(positions: Positions | None) -> bool:
     return positions is not None and max(positions.row.numel(), positions.column.numel()) > 1
 
 
@@ -237,7 +237,7 @@ class Tracer:
         asked: list[Value] = []
         for operand in sorted(same, key=lambda v: v.operation):
             asked.append(operand)
-            if operand not in self._known or _has_places(self._known[operand]):
+            if operand not in self._known or has_places(self._known[operand]):
                 break
         return asked
 
@@ -267,7 +267,7 @@ class Tracer:
         told = [each for each in deciding if each is not None]
         if not told:
             return None
-        first = next(filter(_has_places, told), told[0])
+        first = next(filter(has_places, told), told[0])
         if operation.name in ops.PRODUCTS:
             return self._positions_of_means(first, [_dimension_of_product(operation)])
         if operation.name in ops.REDUCTIONS and not self._added_by_stack(operation):
@@ -336,7 +336,7 @@ class Tracer:
     def _positions_of_means(self, positions: Positions, dims: Any, keep: bool = True) -> Positions:
         """Return the positions of means along dimensions; a mean over all positions has none."""
         mean = positions.change_each(lambda t: t.nanmean(dims, keepdim=keep))
-        if _has_places(positions) and not _has_places(mean):
+        if has_places(positions) and not has_places(mean):
             row, column = (torch.full_like(t, nan) for t in (mean.row, mean.column))
             return Positions(mean.image, row, column)
         return mean

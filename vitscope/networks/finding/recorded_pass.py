@@ -18,7 +18,12 @@ from vitscope.networks.finding.branches import (
 )
 from vitscope.networks.finding.cut_points import Kind, Layout
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
-from vitscope.networks.finding.positions import Tracer, layout_of_positions, sums_over_positions
+from vitscope.networks.finding.positions import (
+    Tracer,
+    has_places,
+    layout_of_positions,
+    sums_over_positions,
+)
 
 
 class RecordedMaps:
@@ -43,6 +48,10 @@ class RecordedMaps:
         if layout.grid is not None:
             return layout.grid
         return shape[layout.order.index("h")], shape[layout.order.index("w")]
+
+    def has_places(self, index: int) -> bool:
+        """Tell whether places of values are known, as where several values share a place."""
+        return has_places(self._tracer.positions(Value(index)))
 
     def mixes(self, index: int) -> bool:
         """Tell whether an operation sums over positions by weights that no image changes."""

@@ -144,9 +144,12 @@ def _warn_of_lost_sums(
     way = [d for d in recorded.dominators if last < d <= lost[0]]
     first = next((d for d in way if recorded.maps.layout(d) is None), lost[0])
     operation = recorded.operations[first]
+    what = "the places of tokens are lost"
+    if recorded.maps.has_places(first):
+        what = "several streams lie in one value, with several tokens at each place"
     yield (
-        f"in {quoted(operation.module or 'the network')} the places of tokens are lost "
-        f"({operation.name}): {len(lost)} sums are in no figure, from "
+        f"in {quoted(operation.module or 'the network')} {what} ({operation.name}): {len(lost)} "
+        f"sums are in no figure, from "
         f"{quoted(recorded.operations[lost[0]].module)} to "
         f"{quoted(recorded.operations[lost[-1]].module)}"
     )

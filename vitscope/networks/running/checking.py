@@ -1,7 +1,7 @@
 """Check a model of a study: find its cut points, prove them, and load its weights."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +11,11 @@ import torch
 from torch import nn
 
 from vitscope.image_size import height_and_width
-from vitscope.networks.attention.finding import FoundAttention, find_attention
+from vitscope.networks.attention.finding import (
+    FoundAttention,
+    describe_what_is_read,
+    find_attention,
+)
 from vitscope.networks.attention.reading import describe_misread_attentions
 from vitscope.networks.building.networks import Network, drawn_network, empty_network
 from vitscope.networks.checkpoints import weight_sources
@@ -54,13 +58,14 @@ class Checked:
             (self.blocks.table[cost].sum() + getattr(self.blocks.head, cost)) / 1e6
             for cost in ("parameters", "operations")
         ]
+        refused = self.attention.refused
         said = [
             f"{len(self.blocks.points)} cut points ({counts})",
             "{:.4g} million parameters, {:.4g} million multiply-adds".format(*counted),
             self.weights,
-            f"read: {self.blocks.read}",
+            f"read: {describe_what_is_read(self.blocks.read, self.attention)}",
             f"{self.proofs.silenced} branches silenced",
-            *self._attention(),
+            *(f"attention not read: {why}" for why in dict.fromkeys(refused.values())),
         ]
         sides = self.blocks.table["norm"].dropna().unique()
         said += [f"read {side} the norms of sums" for side in sides]
@@ -68,13 +73,6 @@ class Checked:
             said.append("not covered: " + ", ".join(self.blocks.uncovered))
         said += [warning.rstrip(".") for warning in self.blocks.warnings]
         return "; ".join(said)
-
-    def _attention(self) -> Iterator[str]:
-        read, refused = len(self.attention.attentions), self.attention.refused
-        if read or refused:
-            yield f"{read} of {read + len(refused)} attentions read"
-        for reason in dict.fromkeys(refused.values()):
-            yield f"attention not read: {reason}"
 
 
 def _short_count(count: int) -> str:
