@@ -77,6 +77,10 @@ def check_font(where: str, name: str) -> None:
 _KEYS = {"pdf": ("Subject", "CreationDate"), "svg": ("Description", "Date")}
 FORMATS = (*_KEYS, "png")
 
+# The solver of layouts goes by addresses of memory: its last digits, of which names of clip paths are
+# made, are others in another process.
+_DIGITS = 6
+
 
 def _metadata_for_saving(suffix: str, title: str, facts: Mapping[str, str]) -> dict[str, Any]:
     maker = f"vitscope {__version__}"
@@ -119,6 +123,8 @@ def _lay_out_for_saving(figure: Figure) -> None:
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         figure.set_dpi(shown)
+        for axes in figure.axes:
+            axes.set_position([round(each, _DIGITS) for each in axes.get_position().bounds])
 
 
 def save(
