@@ -33,6 +33,7 @@ _LEFT = -0.2  # from the edge of a panel to its claims
 
 _SMALL = 6  # the size of text in points
 _LETTERS = 19.7  # per inch of a line of a claim
+_LETTERS_OF_QUANTITY = 23  # per line above a panel
 _LETTERS_OF_MARK = 4  # that are as wide as a mark
 
 
@@ -151,7 +152,8 @@ def _draw_side_of_figure(
             axes.set_xlabel("")
             axes.tick_params(labelbottom=False)
     if not measured:
-        panels[0].set_title(f"{shown.name}\n{quantity}", fontsize=_SMALL + 1)
+        lines = [shown.name, *wrap(quantity.replace("\n", " "), _LETTERS_OF_QUANTITY)]
+        panels[0].set_title("\n".join(lines), fontsize=_SMALL + 1)
     elif shown.data:
         panels[0].set_title(_say_data(shown), fontsize=_SMALL)
     return panels
