@@ -43,7 +43,7 @@ figures/% results/%: $(VENV)/.installed FORCE
 	$(BIN)/vitscope make $@
 
 all: $(VENV)/.installed ## every figure and table of the default study
-	$(BIN)/snakemake
+	$(BIN)/vitscope make
 
 report: $(VENV)/.installed ## report-STUDY.html: figures, claims, provenance on one page (STUDY=...)
 	$(BIN)/vitscope report $(STUDY)

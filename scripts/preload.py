@@ -1,4 +1,4 @@
-"""What most jobs import: the processes that run them have it already (profiles/default).
+"""What most jobs import: the processes that run them have it already (`vitscope make`).
 
 No more than that, since each module makes every job's process larger. That a job that needs another
 imports it itself costs only its time.

@@ -116,3 +116,36 @@ def test_what_is_there_is_made_by_snakemake_with_all_that_is_said_to_it(tmp_path
     assert done.returncode == 0, done.stderr
     assert "draw_figure" in done.stdout
     assert vitscope("make", "no_rule", *given).returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("words", "profile", "warm"),
+    [
+        (["figures/fig9.pdf", "-n"], None, True),
+        (["figures/fig9.pdf", "--executor", "local"], None, False),
+        (["figures/fig9.pdf", "--executor=slurm"], None, False),
+        (["figures/fig9.pdf", "-e", "slurm"], None, False),
+        (["figures/fig9.pdf", "--profile", "mine"], None, False),
+        (["figures/fig9.pdf", "--workflow-profile", "mine"], None, False),
+        # It may name the executor of a cluster, which a command line would override.
+        (["figures/fig9.pdf"], "mine", False),
+    ],
+)
+def test_jobs_start_warm_unless_an_executor_may_be_named(
+    words: list[str],
+    profile: str | None,
+    warm: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    printing = tmp_path / "snakemake"
+    printing.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+    printing.chmod(0o755)
+    monkeypatch.setattr(workflow, "SNAKEMAKE", printing)
+    monkeypatch.delenv("SNAKEMAKE_PROFILE", raising=False)
+    if profile:
+        monkeypatch.setenv("SNAKEMAKE_PROFILE", profile)
+    done = workflow.snakemake(workflow.Asked(None, {}), *words, capture_output=True)
+    given = done.stdout.splitlines()
+    assert ("prefork" in given) == warm
+    assert given[-len(words) :] == words

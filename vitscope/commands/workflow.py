@@ -1,10 +1,12 @@
 """Find the study that a command is about, and run Snakemake for it in the user's folder."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.package_data import ROOT
 
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
+# What names an executor, or a profile that may: `prefork` takes the place of none.
+_NAMES_EXECUTOR = ("--executor", "-e", "--profile", "--workflow-profile")
 FOLDERS = {name: name for name in ("results", "figures", "benchmarks")}
 
 
@@ -79,13 +83,26 @@ def snakemake(asked: Asked, *arguments: str, **options: Any) -> subprocess.Compl
     """Run Snakemake in the user's folder."""
     command = [str(SNAKEMAKE), "-s", str(ROOT / "Snakefile")]
     # Give the full path: Snakemake would also take a user's folder `default`.
-    command += ["--workflow-profile", str(ROOT / "profiles" / "default"), *arguments]
+    command += ["--workflow-profile", str(ROOT / "profiles" / "default")]
+    command += [*_start_jobs_warm(arguments), *arguments]
     if asked.study:
         # Write JSON, which is YAML too, so that Snakemake reads any path as text.
         command += ["--config", f"studies_dir={json.dumps(asked.settings.get('studies_dir', []))}"]
     # Leave Ctrl-C to Snakemake, which ends its jobs and would die if this process ended.
     signal.signal(signal.SIGINT, lambda *_: None)
     return subprocess.run(command, text=True, check=False, **options)
+
+
+def _start_jobs_warm(arguments: Sequence[str]) -> list[str]:
+    """Return the options by which jobs start in a process that has imported what most need.
+
+    A profile of the user's may name an executor, which this one would override.
+    """
+    named = any(word.partition("=")[0] in _NAMES_EXECUTOR for word in arguments)
+    in_clone = (ROOT / "packages" / "snakemake-executor-plugin-prefork").is_dir()
+    if named or "SNAKEMAKE_PROFILE" in os.environ or not in_clone:
+        return []
+    return ["--executor", "prefork", "--prefork-preload", "scripts.preload"]
 
 
 def output_of_snakemake(asked: Asked, *arguments: str, **options: Any) -> str:
