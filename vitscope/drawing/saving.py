@@ -77,8 +77,8 @@ def check_font(where: str, name: str) -> None:
 _KEYS = {"pdf": ("Subject", "CreationDate"), "svg": ("Description", "Date")}
 FORMATS = (*_KEYS, "png")
 
-# The solver of layouts goes by addresses of memory: its last digits, of which names of clip paths are
-# made, are others in another process.
+# The solver of layouts goes by addresses of memory: its last digits, which names of clip paths are
+# made of, are others in another process.
 _DIGITS = 6
 
 
