@@ -58,6 +58,22 @@ def test_the_same_figure_gives_the_same_bytes_anywhere(tmp_path):
         assert not re.search(rb"CreationDate|ModDate|<dc:date>|20\d\d-\d\d-\d\d", content)
 
 
+@pytest.mark.parametrize("ending", ["svg", "pdf"])
+def test_the_last_digits_of_a_layout_are_in_no_byte(tmp_path: Path, ending: str) -> None:
+    """A solver leaves them to the addresses of memory; files are named after where panels lie."""
+    drawn = []
+    for nth, more in enumerate((0, 1e-11)):
+        with style(STYLE):
+            figure = Figure(figsize=(3, 3))
+            groups = figure.subfigures(1, 2, width_ratios=(1, 1.3 + more))
+            for group in groups:
+                for axes in group.subplots(2, 1, height_ratios=(1, 0.7 - more)):
+                    axes.plot([1, 3, 2])
+            save(figure, tmp_path / f"{nth}.{ending}", "fig", {})
+        drawn.append((tmp_path / f"{nth}.{ending}").read_bytes())
+    assert drawn[0] == drawn[1]
+
+
 @pytest.fixture
 def figure():
     figure = Figure(figsize=(2, 1))

@@ -11,10 +11,11 @@ from xml.etree import ElementTree
 
 import matplotlib.style
 from matplotlib.axis import Axis
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.font_manager import fontManager
 from matplotlib.text import Text
 from matplotlib.ticker import LogFormatterMathtext
+from matplotlib.transforms import Bbox
 
 from vitscope import __version__
 from vitscope.drawing.looks import with_palette
@@ -123,8 +124,17 @@ def _lay_out_for_saving(figure: Figure) -> None:
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         figure.set_dpi(shown)
-        for axes in figure.axes:
-            axes.set_position([round(each, _DIGITS) for each in axes.get_position().bounds])
+        _round_places(figure)
+
+
+def _round_places(figure: Figure | SubFigure) -> None:
+    """Round the places of panels and of groups of panels, as a solver has found them."""
+    for group in figure.subfigs:
+        place = group.bbox_relative
+        place.p0, place.p1 = place.p0.round(_DIGITS), place.p1.round(_DIGITS)
+        _round_places(group)
+    for axes in figure.axes:
+        axes.set_position(Bbox(axes.get_position().get_points().round(_DIGITS)))
 
 
 def save(
