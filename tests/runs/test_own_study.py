@@ -56,8 +56,8 @@ def run(place: Path, command: str) -> str:
 
 
 def test_the_first_figure_of_the_readme(place: Path) -> None:
-    (command,) = re.findall(r"^    (snakemake -s .*)$", README, re.MULTILINE)
-    run(place, command)
+    (command,) = re.findall(r"^    (vitscope make .*studies_dir.*)$", README, re.MULTILINE)
+    run(place, command.replace("vitscope", "python -m vitscope", 1))
     assert (place / "figures" / "my-study" / "fig9.pdf").is_file()
     made = {path.name for path in place.iterdir()} - {".snakemake"}
     assert made == {

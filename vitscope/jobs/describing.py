@@ -8,7 +8,7 @@ from vitscope.jobs.job import Study, Values
 from vitscope.measures import registry
 
 if TYPE_CHECKING:
-    from vitscope.settings.keys import Model
+    from vitscope.settings.keys import Figure, Model
 
 # The maximum number of classes that a figure's caption lists; the record of the run lists all.
 SHOWN_CLASSES = 20
@@ -28,12 +28,19 @@ def title_of_figure(study: Study, name: str) -> str:
     Of more than three models the first two are named.
     """
     kinds = registry.of(study).kinds()
-    titles = {each: registry.title_of(kinds[shown.kind]) for each, shown in study.figures.items()}
+    titles = {
+        each: registry.title_of(kinds[shown.kind]) + (", changes" if _is_of_changes(shown) else "")
+        for each, shown in study.figures.items()
+    }
     models = [study.models[each].label for each in study.figures[name].models]
     if [*titles.values()].count(titles[name]) == 1 or not models:
         return titles[name]
     listed = models if len(models) < 4 else [*models[:2], f"{len(models) - 2} more"]
     return f"{titles[name]}: {'; '.join(listed)}"
+
+
+def _is_of_changes(figure: "Figure") -> bool:
+    return bool(figure.options.get("change"))
 
 
 def describe_member(study: Study, name: str) -> Values:
