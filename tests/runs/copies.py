@@ -18,6 +18,7 @@ import pandas as pd
 import torch
 import yaml
 
+from vitscope.commands.workflow import start_jobs_warm
 from vitscope.measures import registry
 from vitscope.measures.folders import NO_PACKAGES
 from vitscope.networks.building.family import find_family
@@ -25,7 +26,10 @@ from vitscope.training.history import HISTORY
 from vitscope.training.loop import EVENTS
 
 REPOSITORY = Path(__file__).parents[2]
-PARTS = ("config", "envs", "profiles", "report", "resources", "rules", "scripts", "vitscope")
+PARTS = (
+    *("config", "envs", "profiles", "report", "resources", "rules", "scripts"),
+    *("snakemake_executor_plugin_prefork", "vitscope"),
+)
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 
 SETTINGS: dict[str, Any] = {
@@ -196,7 +200,7 @@ class Workflow:
         extra: dict[str, str] | None = None,
         **options: Any,
     ) -> subprocess.Popen:
-        """Start `snakemake` as a user would, with the studies of these tests."""
+        """Start `snakemake` as `vitscope make` does, with the studies of these tests."""
         config = ["--config", f"studies_dir={self.studies}", f"study={default}"]
         kept = {key: os.environ[key] for key in os.environ if not key.startswith("SNAKEMAKE")}
         # Before everything else: a vitscope that is installed must not stand in for the copy.
@@ -205,7 +209,7 @@ class Workflow:
             environment |= with_packages(self.packages, self.root)
         environment |= extra or {}
         return subprocess.Popen(
-            [SNAKEMAKE, *arguments, *config],
+            [SNAKEMAKE, *arguments, *start_jobs_warm(arguments), *config],
             cwd=self.root,
             env=environment,
             text=True,

@@ -84,7 +84,7 @@ def snakemake(asked: Asked, *arguments: str, **options: Any) -> subprocess.Compl
     command = [str(SNAKEMAKE), "-s", str(ROOT / "Snakefile")]
     # Give the full path: Snakemake would also take a user's folder `default`.
     command += ["--workflow-profile", str(ROOT / "profiles" / "default")]
-    command += [*_start_jobs_warm(arguments), *arguments]
+    command += [*start_jobs_warm(arguments), *arguments]
     if asked.study:
         # Write JSON, which is YAML too, so that Snakemake reads any path as text.
         command += ["--config", f"studies_dir={json.dumps(asked.settings.get('studies_dir', []))}"]
@@ -93,7 +93,7 @@ def snakemake(asked: Asked, *arguments: str, **options: Any) -> subprocess.Compl
     return subprocess.run(command, text=True, check=False, **options)
 
 
-def _start_jobs_warm(arguments: Sequence[str]) -> list[str]:
+def start_jobs_warm(arguments: Sequence[str]) -> list[str]:
     """Return the options by which jobs start in a process that has imported what most need.
 
     A profile of the user's may name an executor, which this one would override.

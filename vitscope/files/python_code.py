@@ -28,6 +28,8 @@ _MODULE = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)+(?<!\.py)")
 # Decorators without side effects; others may register the function somewhere.
 _PURE = {"cache", "lru_cache", "cached_property", "contextmanager", "dataclass", "overload"}
 _PURE |= {"inference_mode", "no_grad", "property", "staticmethod", "classmethod", "wraps"}
+# pytest calls a fixture where a test names it.
+_PURE |= {"fixture"}
 
 
 class Cache(dict[str, Any]):

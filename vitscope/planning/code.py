@@ -72,9 +72,14 @@ def module_file(name: str) -> Path | None:
     if name.endswith(".py"):
         return Path(name)
     top, *parts = name.split(".")
-    places = [PACKAGE] if top == PACKAGE.name else installed().places.get(top, ())
-    files = (python_code.module_file(place.joinpath(*parts)) for place in places)
+    files = (python_code.module_file(place.joinpath(*parts)) for place in places().get(top, ()))
     return next(filter(None, files), None)
+
+
+@cache
+def places() -> dict[str, list[Path]]:
+    """Return the folders of each package whose code is followed."""
+    return {PACKAGE.name: [PACKAGE], **installed().places}
 
 
 @cache
@@ -104,17 +109,22 @@ def _reached_names(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
         module, function = (named, "") if named.endswith(".py") else named.partition(":")[::2]
         if module_file(module):
             pending.append((module, function or ALL, ""))
+    return frozenset(names_reached_from(pending))
+
+
+def names_reached_from(pending: list[Name]) -> set[Name]:
+    """Return some names and all that these need, however far away."""
     found: set[Name] = set()
     while pending:
         name = pending.pop()
         if name not in found:
             found.add(name)
-            pending += _names_reached_from(*name)
-    return frozenset(found)
+            pending += _names_needed(*name)
+    return found
 
 
 @cache
-def _names_reached_from(module: str, name: str, taken: str) -> tuple[Name, ...]:
+def _names_needed(module: str, name: str, taken: str) -> tuple[Name, ...]:
     return tuple(
         dict.fromkeys(
             each for each in _names_needed_by(module, name, taken) if module_file(each[0])
