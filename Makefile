@@ -48,9 +48,18 @@ all: $(VENV)/.installed ## every figure and table of the default study
 report: $(VENV)/.installed ## report-STUDY.html: figures, claims, provenance on one page (STUDY=...)
 	$(BIN)/vitscope report $(STUDY)
 
-test: $(VENV)/.installed-dev ## run the tests of every change
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+ifdef CHANGED
+test: $(VENV)/.installed-dev
+	@# Where all that are reached are of the night, none runs (5).
+	files=$$($(BIN)/python -m tests.changed $(CHANGED)) && \
+	{ [ -z "$$files" ] || $(PYTEST) $$files || [ $$? = 5 ]; }
+else
+test: $(VENV)/.installed-dev ## run the tests of every change (CHANGED=1: those that yours reaches)
+	$(PYTEST)
 	cd packages/snakemake-executor-plugin-prefork && $(abspath $(BIN))/python -m pytest -q
+endif
 
 test-others: $(VENV)/.installed-dev ## run those of Slurm, wheels, notebooks and killed runs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "others and not nightly"
@@ -90,7 +99,7 @@ ifdef FIGURE
 regenerate: regenerate-figure
 else
 regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and pixels (one: FIGURE=fig9)
-	$(BIN)/snakemake
+	$(BIN)/vitscope make
 	$(BIN)/snakemake --report report.html
 	@# Both are told, whichever fails.
 	$(BIN)/python -m tests.compare; tables=$$?; \

@@ -2,8 +2,8 @@
 
 The digests of jobs know which definitions a function reaches; here they tell which of those that
 have changed a file of tests reaches, and the fixtures that it names. What is imported by a computed
-name, as measures are by the registry, is not followed, so that what works for all measures runs
-without CHANGED alone. A file without code reaches the tests beside it and those that name it.
+name, as measures are by the registry, is not followed, so that tests of all measures run without
+CHANGED alone. A file reaches the tests of its folder, one without code also those that name it.
 """
 
 import re
@@ -88,15 +88,17 @@ def module_of(path: Path) -> str:
 def fixtures_of(test: Path, text: str) -> Iterator[code.Name]:
     """Yield the fixtures above a test that it names."""
     words = {*re.findall(r"\w+", text)}
-    for folder in test.relative_to(ROOT).parents[:-1]:
-        for name in words & fixtures_in(ROOT / folder / "conftest.py"):
-            yield module_of(ROOT / folder / "conftest.py"), name, ""
+    for folder in test.relative_to(ROOT).parents:
+        conftest = ROOT / folder / "conftest.py"
+        for options, name in fixtures_in(conftest):
+            if name in words or "autouse" in options:
+                yield module_of(conftest), name, ""
 
 
 @cache
-def fixtures_in(conftest: Path) -> frozenset[str]:
-    text = conftest.read_text(encoding="utf-8") if conftest.is_file() else ""
-    return frozenset(FIXTURE.findall(text))
+def fixtures_in(conftest: Path) -> list[tuple[str, str]]:
+    """Return the fixtures in a file, each with its options."""
+    return FIXTURE.findall(conftest.read_text(encoding="utf-8")) if conftest.is_file() else []
 
 
 def concerns(test: Path, text: str, changed: Path) -> bool:
@@ -105,10 +107,9 @@ def concerns(test: Path, text: str, changed: Path) -> bool:
     name = changed.name
     if top in WORKFLOW or name in WORKFLOW:
         return test.relative_to(TESTS).parts[0] in OF_WORKFLOW
-    if changed.suffix == ".py" and top in (TESTS.name, code.PACKAGE.name):
-        return False
-    beside = top == code.PACKAGE.name and test.parent == TESTS.joinpath(*folders)
-    return beside or name in text
+    if top == code.PACKAGE.name and test.parent == TESTS.joinpath(*folders):
+        return True
+    return name in text and not (name.endswith(".py") and top in (TESTS.name, code.PACKAGE.name))
 
 
 if __name__ == "__main__":
