@@ -37,6 +37,12 @@ def splits(tmp_path_factory: pytest.TempPathFactory) -> Splits:
     return splits_of_shapes(tmp_path_factory.mktemp("shapes32"), 1000, 200)
 
 
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Splits:
+    """Build splits too small to learn from, for what holds after every step."""
+    return splits_of_shapes(tmp_path_factory.mktemp("few"), 100, 20)
+
+
 def trained(splits: Splits, folder: Path, seed: int = 0, **changes: Any) -> list[dict[str, float]]:
     with seeded(seed):
         model = find_family("resnet").build(NETWORK["arch"], 10, 32)
@@ -63,8 +69,8 @@ def test_a_model_learns_and_its_snapshots_are_checkpoints(splits: Splits, tmp_pa
     assert accuracies["init"] < 0.2
 
 
-def test_the_trajectory_is_that_of_the_snapshots(splits: Splits, tmp_path: Path) -> None:
-    history = trained(splits, tmp_path, **PLAIN | {"epochs": 3, "trajectory": True})
+def test_the_trajectory_is_that_of_the_snapshots(few: Splits, tmp_path: Path) -> None:
+    history = trained(few, tmp_path, **PLAIN | {"epochs": 3, "trajectory": True})
     left = {path.name for path in tmp_path.iterdir()} - {EVENTS}
     assert left == {"history.parquet", *(f"{name}.safetensors" for name in SNAPSHOTS)}
     first, warm, last = (flat(tmp_path / f"{name}.safetensors") for name in SNAPSHOTS)
@@ -86,10 +92,10 @@ def flat(path: Path) -> np.ndarray:
     return np.concatenate([file.array(name).ravel() for name in names]).astype(np.float64)
 
 
-def test_half_precision_halves_the_snapshots(splits: Splits, tmp_path: Path) -> None:
+def test_half_precision_halves_the_snapshots(few: Splits, tmp_path: Path) -> None:
     short = PLAIN | {"epochs": 2}
     for dtype in ("float32", "float16"):
-        trained(splits, tmp_path / dtype, **short | {"snapshot_dtype": dtype})
+        trained(few, tmp_path / dtype, **short | {"snapshot_dtype": dtype})
     full, half = (TensorFile(tmp_path / t / "end.safetensors") for t in ("float32", "float16"))
     for name in full.names:
         # Counters of batch normalization are whole numbers and stay.
@@ -175,7 +181,7 @@ def test_images_of_the_test_are_not_trained_on(tmp_path: Path, common: int) -> N
     source = {"kind": "npz", "path": str(tmp_path / "{split}.npz")}
     train_split, test_split = (built(tmp_path / split, source, split) for split in rows)
     if common <= 2:
-        assert trained((train_split, test_split), tmp_path)
+        assert trained((train_split, test_split), tmp_path, **PLAIN | {"epochs": 2})
         return
     sentence = f"{common} of the 200 images of the split test of mine are in the split train"
     assert refusal(trained, (train_split, test_split), tmp_path).startswith(sentence)
