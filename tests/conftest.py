@@ -15,6 +15,7 @@ from tests.helpers.golden import Golden
 from tests.helpers.registries import Packages
 from tests.helpers.tiers import COLLECTED, marks_of
 from tests.helpers.web import Site, running_site
+from tests.runs import warm
 from tests.runs.copies import (
     EVERYTHING,
     MADE,
@@ -61,7 +62,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def processor_seconds() -> float:
     """Return the processor time of this process, and of all that it started and that has ended."""
-    return sum(os.times()[:4])
+    return sum(os.times()[:4]) + sum(warm.spent)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,15 +1,16 @@
+import os
 import re
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.processes import output_of
 from tests.helpers.rules import rules
 from tests.helpers.studies import FROZEN
 from tests.helpers.tiers import some_of
+from tests.runs import warm
+from tests.runs.copies import REPOSITORY
 from vitscope.commands.plan import _describe_job, seconds_of_earlier_run
 from vitscope.commands.workflow import Asked
 from vitscope.jobs.job import Names, Request, find_job
@@ -258,8 +259,10 @@ def test_costs_are_summed(frozen: Study) -> None:
 )
 def test_every_study_is_planned_whole(study: Path | str, tmp_path: Path) -> None:
     """Each job of a dry run is known to the plan, with what it takes; no network is timed."""
-    command = (sys.executable, "-m", "vitscope", "plan", study, "--rate", "1e12")
-    printed = output_of(*command, cwd=tmp_path)
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    arguments = ["plan", str(study), "--rate", "1e12"]
+    code, printed = warm.run("vitscope", arguments, tmp_path, environment)
+    assert code == 0, printed
     assert printed.startswith(f"Plan of {Path(study).stem}: ")
     jobs = {line.split()[0] for line in printed.splitlines()[2:] if line[:1].islower()}
     assert {"draw_figure", "count_claims", "record_run"} <= jobs

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from compileall import compile_dir
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import pandas as pd
 import torch
 import yaml
 
+from tests.runs import warm
 from vitscope.commands.workflow import start_jobs_warm
 from vitscope.measures import registry
 from vitscope.measures.folders import NO_PACKAGES
@@ -201,27 +203,29 @@ class Workflow:
         **options: Any,
     ) -> subprocess.Popen:
         """Start `snakemake` as `vitscope make` does, with the studies of these tests."""
-        config = ["--config", f"studies_dir={self.studies}", f"study={default}"]
-        kept = {key: os.environ[key] for key in os.environ if not key.startswith("SNAKEMAKE")}
-        # Before everything else: a vitscope that is installed must not stand in for the copy.
-        environment = kept | {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
-        if self.packages:
-            environment |= with_packages(self.packages, self.root)
-        environment |= extra or {}
         return subprocess.Popen(
-            [SNAKEMAKE, *arguments, *start_jobs_warm(arguments), *config],
+            [SNAKEMAKE, *self._arguments(arguments, default)],
             cwd=self.root,
-            env=environment,
+            env=self._environment() | (extra or {}),
             text=True,
             stderr=subprocess.STDOUT,
             **options,
         )
 
+    def _arguments(self, arguments: tuple[str, ...], default: str) -> list[str]:
+        config = ["--config", f"studies_dir={self.studies}", f"study={default}"]
+        return [*arguments, *start_jobs_warm(arguments), *config]
+
+    def _environment(self) -> dict[str, str]:
+        kept = {key: os.environ[key] for key in os.environ if not key.startswith("SNAKEMAKE")}
+        # Before everything else: a vitscope that is installed must not stand in for the copy.
+        environment = kept | {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
+        return environment | (with_packages(self.packages, self.root) if self.packages else {})
+
     def run(self, *arguments: str, default: str = "mini") -> tuple[int, str]:
         """Run `snakemake` to its end; return its exit code and all that it printed."""
-        process = self.start(*arguments, default=default, stdout=subprocess.PIPE)
-        output, _ = process.communicate(timeout=3600)
-        return process.returncode, output
+        line = self._arguments(arguments, default)
+        return warm.run("snakemake", line, self.root, self._environment())
 
     def make(self, *arguments: str, default: str = "mini") -> str:
         code, output = self.run(*arguments, default=default)
@@ -287,10 +291,11 @@ def with_study(folder: Path, name: str, settings: dict[str, Any]) -> Workflow:
 
 
 def copy_workflow(root: Path, studies: Path) -> Workflow:
-    """Copy the workflow, without what a run makes."""
+    """Copy the workflow with what Python has compiled, without what a run makes."""
     root.mkdir()
     shutil.copy(REPOSITORY / "Snakefile", root)
+    # A copy writes none, lest one that is edited twice in a second be read as it was at first.
+    compile_dir(REPOSITORY / "vitscope", quiet=1)
     for part in PARTS:
-        ignore = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(REPOSITORY / part, root / part, ignore=ignore)
+        shutil.copytree(REPOSITORY / part, root / part)
     return Workflow(root, studies)

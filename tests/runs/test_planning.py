@@ -1,12 +1,11 @@
 import os
 import re
-import sys
 from collections import Counter
 
 import pytest
 
-from tests.helpers.processes import output_of
 from tests.helpers.rules import rules
+from tests.runs import warm
 from tests.runs.copies import EVERYTHING, TINY, Workflow, edited
 from vitscope.files.tables import read_metadata
 from vitscope.jobs.job import Request, find_job
@@ -25,8 +24,9 @@ pathvars:
 
 def planned(workflow: Workflow, *arguments: str) -> str:
     environment = os.environ | {"PYTHONPATH": str(workflow.root)}
-    command = (sys.executable, "-m", "vitscope", "plan", *arguments)
-    return output_of(*command, cwd=workflow.root, env=environment)
+    code, printed = warm.run("vitscope", ["plan", *arguments], workflow.root, environment)
+    assert code == 0, printed
+    return printed
 
 
 def study_file(workflow: Workflow, name: str) -> str:
