@@ -67,7 +67,7 @@ SMALL: dict[str, Any] = {
         "sizes": [2],
         "batches": 1,
         "top": 1,
-        "iterations": 10,
+        "iterations": 40,
         "density_size": 2,
         "density_batches": 1,
         "density_steps": 5,
