@@ -51,8 +51,8 @@ def test_it_shows_what_is_committed(name: str, folder: Path) -> None:
         words, numbers = split(was)
         words_now, numbers_now = split(is_now)
         assert words_now == words, f"cell {cell}: run `make notebooks`"
-        # What the order of additions changes is far below what is shown.
-        assert np.allclose(numbers_now, numbers, rtol=0.01, atol=0.002), f"cell {cell}: {is_now}"
+        # The order of additions changes at most the last digit that is shown.
+        assert np.allclose(numbers_now, numbers, rtol=0.02, atol=0.002), f"cell {cell}: {is_now}"
 
 
 @pytest.mark.parametrize("name", notebooks.NAMES)
