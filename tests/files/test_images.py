@@ -1,6 +1,7 @@
 """Pictures of every depth and mode are read as their twins in RGB of 8 bits, or refused."""
 
 import io
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -138,3 +139,16 @@ def test_a_webp_may_have_half_as_many_pixels(tmp_path: Path) -> None:
     data[24:30] = (9_999).to_bytes(3, "little") * 2
     with pytest.raises(VitscopeError, match="is a WebP of 100000000 pixels, allowed: 8947"):
         decode_image(io.BytesIO(data), "a.webp")
+
+
+def test_16_bits_take_no_more_memory_than_8_bits_may(tmp_path: Path) -> None:
+    pixels = np.arange(2000 * 2000, dtype=np.uint16).reshape(2000, 2000)
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    tracemalloc.start()
+    picture = decode_image(tmp_path / "a.png", "a")
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Two bytes for each value, twice while Pillow hands them over, and one for each result.
+    assert taken < 6 * pixels.size
+    expected = np.round(pixels / 257).astype(np.uint8)
+    np.testing.assert_array_equal(np.asarray(picture)[..., 0], expected)

@@ -192,6 +192,14 @@ FAULTS: dict[str, tuple[Answer, str, int, Known]] = {
         whole("<html>Sign in</html>".encode("utf-16")),
         *("gives a text in UTF-16 and not the file", 1, {}),
     ),
+    "has a page in UTF-16 without its mark": (
+        whole("<html>Sign in</html>".encode("utf-16-be")),
+        *("gives a text in UTF-16 and not the file", 1, {}),
+    ),
+    "has a packed page": (
+        whole(gzip.compress(b"<html>Sign in</html>")),
+        *("gives a web page, packed by gzip, and not the file", 1, {}),
+    ),
     "has what is packed": (
         whole(gzip.compress(DATA), Content_Encoding="gzip"),
         *("comes in the encoding gzip, which was not asked for", 1, {}),

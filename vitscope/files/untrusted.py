@@ -2,8 +2,9 @@
 
 import re
 import resource
+import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +18,9 @@ DISGUISES = {
 }
 # Bytes that no text has, but every file of numbers has near its beginning.
 _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
+# The mark of UTF-16, or letters of ASCII in it; NumPy and torch begin no file so.
+_UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|([\t\n\r -~]\0){8}|(\0[\t\n\r -~]){8}")
+_GZIP = b"\x1f\x8b"
 # The first bytes of PNM pictures whose values are written as text.
 _PICTURE = re.compile(rb"P[1-3]\s")
 # The memory in bytes that reading a file may take, whatever the size of the file.
@@ -30,8 +34,21 @@ def disguise_of(path: Path) -> str | None:
     """Return what a file is instead of data, as its first bytes show; None if it may be data."""
     with path.open("rb") as file:
         start = file.read(512)
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        # NumPy and torch begin no file so; every second byte of a page in UTF-16 is zero.
+    if start.startswith(_GZIP):
+        inside = _disguise_of_start(_unpacked(start))
+        return f"{inside}, packed by gzip," if inside else None
+    return _disguise_of_start(start)
+
+
+def _unpacked(start: bytes) -> bytes:
+    """Return the first 512 bytes at most that the start of a gzip file holds."""
+    with suppress(zlib.error):
+        return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(start, 512)
+    return b""
+
+
+def _disguise_of_start(start: bytes) -> str | None:
+    if _UTF_16.match(start):
         return "a text in UTF-16"
     if _NO_TEXT.search(start):
         return None

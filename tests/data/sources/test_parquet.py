@@ -1,6 +1,7 @@
 import json
 import resource
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,27 @@ def test_the_footer_is_read_in_bounded_memory(
     assert limits
     assert before not in limits
     assert resource.getrlimit(resource.RLIMIT_DATA)[0] == before
+
+
+def test_a_folder_holds_one_footer_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[weakref.ref[pq.ParquetFile]] = []
+
+    def open_and_count(path: Path) -> pq.ParquetFile:
+        most.append(sum(each() is not None for each in held))
+        file = opened(path)
+        held.append(weakref.ref(file))
+        return file
+
+    for name in "abcd":
+        rows = {"img": pa.array([b"x"]), "label": pa.array([0])}
+        pq.write_table(pa.table(rows), tmp_path / f"{name}.parquet")
+    opened, most = pq.ParquetFile, list[int]()
+    monkeypatch.setattr(pq, "ParquetFile", open_and_count)
+    assert len(open_path("parquet", tmp_path)) == 4
+    assert max(most) == 0
+    assert len(held) > 3
 
 
 def test_columns_may_be_named(tmp_path: Path) -> None:

@@ -49,30 +49,17 @@ class Parquet(Source):
         self._paths = sorted(file.glob("*.parquet")) if file.is_dir() else [file]
         if not self._paths:
             raise VitscopeError(f"{file} holds no parquet files: correct the path of the data set.")
-        files = [_open_parquet(path) for path in self._paths]
-        schema = files[0].schema_arrow
+        schema = _open_parquet(self._paths[0]).schema_arrow
         image, label = source.get("image"), source.get("label")
         self._image = self._find_column(schema, "images", (image,) if image else IMAGE_COLUMNS)
         self._label = self._find_column(schema, "labels", (label,) if label else LABEL_COLUMNS)
-        for path, opened in zip(self._paths, files, strict=True):
-            if not opened.schema_arrow.equals(schema):
-                raise VitscopeError(
-                    f"{path} has other columns than {self._paths[0].name}: give a folder of files "
-                    f"of one data set."
-                )
-            groups = map(opened.metadata.row_group, range(opened.num_row_groups))
-            size = sum(group.total_byte_size for group in groups)
-            if size > LARGEST_EXPANSION * path.stat().st_size:
-                raise VitscopeError(
-                    f"{path} would expand to {size} bytes, which no encoded images do: do not use "
-                    f"it, and get the data set from where it was published."
-                )
+        # Hold one file at a time, since the footers of many take memory.
+        self._counts = [self._count_rows(path, schema) for path in self._paths]
         try:
             features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
             self.classes = [str(name) for name in features[self._label]["names"]]
         except (KeyError, TypeError, ValueError, RecursionError):
             self.classes = []
-        self._counts = [opened.metadata.num_rows for opened in files]
         digests = [sha256_of(path) for path in self._paths]
         self.provenance = {
             "source": ", ".join(path.name for path in self._paths),
@@ -81,6 +68,23 @@ class Parquet(Source):
 
     def __len__(self) -> int:
         return sum(self._counts)
+
+    def _count_rows(self, path: Path, schema: pa.Schema) -> int:
+        """Return how many rows a file has; refuse one that expands or has another schema."""
+        opened = _open_parquet(path)
+        if not opened.schema_arrow.equals(schema):
+            raise VitscopeError(
+                f"{path} has other columns than {self._paths[0].name}: give a folder of files "
+                f"of one data set."
+            )
+        groups = map(opened.metadata.row_group, range(opened.num_row_groups))
+        size = sum(group.total_byte_size for group in groups)
+        if size > LARGEST_EXPANSION * path.stat().st_size:
+            raise VitscopeError(
+                f"{path} would expand to {size} bytes, which no encoded images do: do not use "
+                f"it, and get the data set from where it was published."
+            )
+        return int(opened.metadata.num_rows)
 
     def _find_column(self, schema: pa.Schema, what: str, allowed: tuple[str, ...]) -> str:
         for name in allowed:
