@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
+import vitscope
 from tests.helpers.attending import found_in, weights_of
 from tests.helpers.toys import C, Net, Tokens, mlp
 from vitscope.errors import VitscopeError
@@ -26,20 +27,33 @@ class Block(nn.Module):
     """A block of a ViT, whose attention has a bias for each head and pair of tokens."""
 
     def __init__(
-        self, attend: Callable[..., Any], causal: bool = False, shared: bool = False
+        self,
+        attend: Callable[..., Any],
+        causal: bool = False,
+        shared: bool = False,
+        rotary: bool = False,
     ) -> None:
         super().__init__()
-        self.attend, self.causal = attend, causal
+        self.attend, self.causal, self.rotary = attend, causal, rotary
         # Keys and values have half as many heads where two of the queries share one.
         self.widths = (C, *[C // HEADS if shared else C] * 2)
         self.norm1, self.norm2 = nn.LayerNorm(C), nn.LayerNorm(C)
         self.qkv, self.proj = nn.Linear(C, sum(self.widths)), nn.Linear(C, C)
         self.bias = nn.Parameter(torch.randn(HEADS, TOKENS, TOKENS))
         self.mlp = mlp()
+        angles = torch.randn(TOKENS, C // HEADS // 2)
+        self.register_buffer("turn", torch.polar(torch.ones_like(angles), angles))
 
     def split(self, tokens: Tensor) -> list[Tensor]:
         parts = self.qkv(self.norm1(tokens)).split(self.widths, -1)
-        return [part.unflatten(-1, (-1, C // HEADS)).transpose(1, 2) for part in parts]
+        query, key, value = (part.unflatten(-1, (-1, C // HEADS)).transpose(1, 2) for part in parts)
+        return [self.turned(query), self.turned(key), value] if self.rotary else [query, key, value]
+
+    def turned(self, each: Tensor) -> Tensor:
+        """Return queries or keys with rotary positions: turned in each plane of two channels."""
+        first, second = each.chunk(2, -1)
+        cos, sin = self.turn.real, self.turn.imag
+        return torch.cat([first * cos - second * sin, first * sin + second * cos], -1)
 
     def forward(self, tokens: Tensor) -> Tensor:
         mask = None
@@ -72,8 +86,15 @@ def transformer(attend: Callable[..., Any] = flex_attention, **options: bool) ->
 
 @pytest.mark.parametrize(
     "model",
-    [transformer(), transformer(causal=True), transformer(shared=True), transformer(COMPILED)],
-    ids=["bias", "mask", "shared keys", "compiled"],
+    [
+        transformer(),
+        transformer(causal=True),
+        transformer(shared=True),
+        transformer(rotary=True, causal=True),
+        transformer(COMPILED),
+        transformer(COMPILED, rotary=True),
+    ],
+    ids=["bias", "mask", "shared keys", "rotary", "compiled", "compiled, rotary"],
 )
 @torch.no_grad()
 def test_a_network_with_flex_attention_is_read_as_any(model: Net) -> None:
@@ -91,6 +112,12 @@ def test_a_network_with_flex_attention_is_read_as_any(model: Net) -> None:
     apart = differences_of_read_attention(model, found.attentions, IMAGES)
     assert len(apart) == DEPTH
     assert max(apart.values()) < 1e-6
+    # Each block runs alone too, and nothing is told of functions that a pass makes anew.
+    assert blocks.warnings == []
+    x = IMAGES
+    for part in vitscope.blocks(model, IMAGES):
+        x = part(x)
+    assert torch.equal(x, model(IMAGES))
 
 
 def test_products_of_queries_keys_and_values_are_counted() -> None:

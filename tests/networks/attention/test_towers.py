@@ -1,5 +1,6 @@
 """Vision towers of language models: rotary positions, patches in blocks of 2 x 2."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from examples.towers import Cut, Packed
 from tests.helpers.attending import found_in, sharpened, weights_of
 from tests.helpers.networks import described
 from vitscope.errors import VitscopeError
+from vitscope.networks.attention.reading import differences_of_read_attention
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 
@@ -59,6 +61,33 @@ def qwen() -> nn.Module:
     return Packed(tower, nn.Linear(24, CLASSES), PATCH, merge=2, frames=2)
 
 
+class InOneSequence(nn.Module):
+    """Pixtral: all images are one sequence, in which a mask lets each attend to itself alone."""
+
+    def __init__(self, how: str, masked: bool = True) -> None:
+        super().__init__()
+        import_timm()
+        config = transformers.PixtralVisionConfig(
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            image_size=SIZE,
+            patch_size=PATCH,
+            attn_implementation=how,
+        )
+        self.tower, self.head = transformers.PixtralVisionModel(config), nn.Linear(32, CLASSES)
+        self.masked = masked
+
+    def forward(self, images: Tensor) -> Tensor:
+        with pytest.MonkeyPatch.context() as patched:
+            if not self.masked:
+                module = sys.modules[type(self.tower).__module__]
+                patched.setattr(module, "generate_block_attention_mask", lambda *_: None)
+            tokens = self.tower(images).last_hidden_state
+        return self.head(tokens.unflatten(1, (len(images), -1)).mean(2)[0])
+
+
 def in_rows() -> Tensor:
     """Return the centre of each patch, in pixels, row by row: (patches, 2)."""
     centres = (torch.arange(SIDE, dtype=torch.float64) + 0.5) * PATCH
@@ -88,6 +117,12 @@ TOWERS = {
 }
 
 
+def hiding(mask: Tensor) -> Tensor:
+    """Return what a mask adds to scores."""
+    hidden = torch.zeros(mask.shape, dtype=torch.float64)
+    return hidden.masked_fill(~mask, -torch.inf) if mask.dtype is torch.bool else mask.double()
+
+
 def softmaxes(model: nn.Module, images: Tensor, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     """Return the softmax of each attention in double precision, of what the network hands over."""
     taken: list[Tensor] = []
@@ -97,9 +132,7 @@ def softmaxes(model: nn.Module, images: Tensor, monkeypatch: pytest.MonkeyPatch)
         scale = named.get("scale") or query.shape[-1] ** -0.5
         scores = query.double() @ key.double().transpose(-2, -1) * scale
         mask = named.get("attn_mask")
-        taken.append(
-            (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
-        )
+        taken.append((scores if mask is None else scores + hiding(mask)).softmax(-1))
         return attend(query, key, *others, **named)
 
     with monkeypatch.context() as patched, torch.no_grad():
@@ -154,3 +187,43 @@ def test_a_packed_tower_is_read_but_for_its_attention() -> None:
     assert len(scope.table("lesion")) == 6
     with pytest.raises(VitscopeError, match="an operation of its own"):
         scope.table("attention")
+
+
+@pytest.mark.parametrize("how", ["sdpa", "eager"])
+def test_images_that_a_mask_separates_in_one_sequence(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    model, centres = sharpened(InOneSequence(how)), in_rows()
+    images = torch.rand(2, 3, SIZE, SIZE)
+    # What each image attends to by itself; its sequence is then that of one image.
+    alone = [softmaxes(sharpened_as(model), each[None], monkeypatch) for each in images]
+    true = [torch.cat(layer) for layer in zip(*alone, strict=True)]
+    found = found_in(model, SIZE)
+    assert not found.refused
+    assert [attention.packed for attention in found.attentions] == [True, True]
+    for attention in found.attentions:
+        np.testing.assert_allclose(attention.queries[0] * SIZE, centres, atol=1e-4)
+    for read, weights in zip(weights_of(model, found.attentions, images), true, strict=True):
+        torch.testing.assert_close(read[:, 0].double(), weights, rtol=0, atol=1e-4)
+    assert max(differences_of_read_attention(model, found.attentions, images).values()) < 1e-5
+    scope = vitscope.look(model, images, torch.arange(2))
+    assert scope.read == "4 of 4 sums, 2 of 2 attentions, 100% of the operations"
+    table = scope.table("attention")
+    apart = (centres[:, None] - centres[None]).norm(dim=-1)
+    far = [float((weights * apart).sum(-1).mean()) for weights in true]
+    np.testing.assert_allclose(table[table["head"].isna()]["distance"], far, rtol=1e-4)
+
+
+def sharpened_as(model: InOneSequence) -> InOneSequence:
+    """Return the same network, which hands over its queries and keys."""
+    same = InOneSequence("sdpa").eval()
+    same.load_state_dict(model.state_dict())
+    return same
+
+
+def test_images_that_attend_to_each_other_in_one_sequence_are_refused() -> None:
+    torch.manual_seed(0)
+    found = found_in(InOneSequence("sdpa", masked=False).eval(), SIZE)
+    assert not found.attentions
+    assert {*found.refused.values()} == {"images attend to each other"}

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import vitscope
 from tests.helpers.networks import described
 from tests.helpers.toys import C, Net, Residual, Tokens, mlp
 from vitscope.errors import VitscopeError
@@ -42,26 +43,94 @@ def summed(each: list[Tensor]) -> Tensor:
 
 
 @pytest.mark.parametrize("join", [concatenated, summed])
-@pytest.mark.parametrize(("blocks", "first"), [(6, 2), (6, 0), (3, 1), (12, 8)])
+@pytest.mark.parametrize(("blocks", "first"), [(6, 2), (6, 0), (3, 1), (12, 8), (14, 0)])
 def test_a_head_that_reads_several_blocks(
     blocks: int, first: int, join: Callable[[list[Tensor]], Tensor]
 ) -> None:
-    """As DINOv2's linear head on four blocks, and as an exit behind each block."""
+    """As DINOv2's linear head on four blocks, and as an exit behind each block.
+
+    The head reads the stream, and is no stream: all blocks are units.
+    """
     model = Several(blocks, first, join).eval()
     model(torch.randn(2, 3, 16, 16))
     found = listed(model)
-    missed = blocks - first - 1
-    assert [point.name for point in found.points[1:]] == [f"blocks.{i}" for i in range(first + 1)]
-    assert found.read.startswith(f"{first + 1} of {blocks} sums, ")
-    depths = [index / blocks for index in range(first + 2)]
-    assert found.table["depth"].tolist() == pytest.approx(depths)
+    assert [point.name for point in found.points[1:]] == [f"blocks.{i}" for i in range(blocks)]
+    assert found.read == f"{blocks} of {blocks} sums, 100% of the operations"
+    assert found.warnings == []
+    assert found.table["depth"].tolist() == pytest.approx([i / blocks for i in range(blocks + 1)])
+    assert {point.kind for point in found.points[1:]} == {"mlp"}
+
+
+def test_lesions_and_ratios_of_blocks_that_a_head_reads() -> None:
+    """The head reads the stream without the branch, at each depth behind it."""
+    torch.manual_seed(0)
+    model, images = Several(4, 1, concatenated).eval(), torch.randn(64, 3, 16, 16)
+    with torch.no_grad():
+        model(images[:2])
+        for block in model.blocks:
+            block.branch[2].weight.mul_(4)
+        model.head.bias.sub_(model(images).mean(0))
+        labels = model(images).argmax(1)
+        scope = vitscope.look(model, images, labels)
+        lesions = scope.table("lesion").set_index("index")["accuracy"]
+        ratios = scope.table("skip_ratio").set_index("index")["ratio"]
+        x = model.stem(images)
+        for number, block in enumerate(model.blocks, 1):
+            branch = block.branch(block.norm(x))
+            norms = [each.double().flatten(1).norm(dim=1).log() for each in (x, branch)]
+            assert ratios[number] == pytest.approx(
+                float((norms[0] - norms[1]).mean().exp()), rel=1e-5
+            )
+            x = x + branch
+            add, block.add = block.add, lambda stream, branch: stream + 0 * branch
+            right = (model(images).argmax(1) == labels).double().mean()
+            block.add = add
+            assert lesions[number] == pytest.approx(float(right), abs=1e-9)
+    assert lesions.nunique() > 1
+
+
+class Exits(nn.Module):
+    """Blocks, each with an exit; `work` is what an exit does with tokens before their mean."""
+
+    def __init__(self, work: Callable[[], nn.Module]) -> None:
+        super().__init__()
+        self.stem = Tokens()
+        self.blocks = nn.ModuleList(Residual(mlp()) for _ in range(4))
+        self.exits = nn.ModuleList(nn.Sequential(work(), Mean(), nn.Linear(C, 5)) for _ in range(4))
+
+    def forward(self, images: Tensor) -> Tensor:
+        x, logits = self.stem(images), 0
+        for block, leave in zip(self.blocks, self.exits, strict=True):
+            x = block(x)
+            logits = logits + leave(x)
+        return logits
+
+
+class Mean(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mean(1)
+
+
+def normed() -> nn.Module:
+    return nn.LayerNorm(C)
+
+
+def works() -> nn.Module:
+    return nn.Linear(C, C)
+
+
+def test_exits_read_the_stream_and_what_works_on_maps_is_told() -> None:
+    found = listed(Exits(normed))
+    assert found.read == "4 of 4 sums, 100% of the operations"
+    assert found.warnings == []
+    # What an exit computes is counted with the block behind it; the last is the head.
+    exit_costs = [5 * C + 5 + 2 * C] * 3
+    block = 2 * C * C * 2 + 3 * C + 2 * C
+    assert found.table["parameters"].tolist()[1:] == [block, *(block + each for each in exit_costs)]
+    found = listed(Exits(works))
+    assert found.read.startswith("1 of 4 sums, ")
     (warning,) = found.warnings
-    assert f" {missed} sums are in no figure, from 'blocks.{first + 1}' to" in warning
-    assert f"to 'blocks.{blocks - 1}': other paths lead around them" in warning
-    # Every block has the same operations, 512 of each token; the head and the stem have others.
-    whole = int(found.table["operations"].sum()) + found.head.operations
-    outside = found.head.operations
-    assert found.read.endswith(f"{1 - outside / whole:.0%} of the operations")
+    assert " 3 sums are in no figure, from 'blocks.1' to 'blocks.3'" in warning
 
 
 class WithFirst(nn.Module):
@@ -91,11 +160,12 @@ def test_branches_that_all_take_a_value_of_the_first() -> None:
 
 
 class Towers(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, blocks: int = 2) -> None:
         super().__init__()
         self.stem, self.head = Tokens(), nn.Linear(2 * C, 5)
         self.first = Residual(mlp())
-        self.left, self.right = (nn.Sequential(*(Residual(mlp()) for _ in range(2))) for _ in "lr")
+        towers = (nn.Sequential(*(Residual(mlp()) for _ in range(blocks))) for _ in "lr")
+        self.left, self.right = towers
 
     def forward(self, images: Tensor) -> Tensor:
         x = self.first(self.stem(images))
@@ -128,8 +198,7 @@ def test_nothing_is_told_of_a_network_that_is_read_whole(between: nn.Module) -> 
 
 
 def test_a_network_of_which_a_small_part_is_found_is_still_refused() -> None:
-    model = Several(14, 0, concatenated).eval()
-    model(torch.randn(2, 3, 16, 16))
+    model = Towers(blocks=7)
     with pytest.raises(VitscopeError, match="only part of the network was found"):
         listed(model)
 

@@ -38,10 +38,13 @@ def joins_for_lesions(name: str, cut_points: Sequence[CutPoint]) -> dict[int, Jo
     return joins
 
 
-def _tensor_versions(value: object) -> list[int]:
-    """Return how often each tensor was changed in place; inference mode does not count this."""
+def _tensor_versions(value: object) -> list[object]:
+    """Return how often each tensor was changed in place.
+
+    Tensors of inference mode do not count this: take something that equals nothing else.
+    """
     if isinstance(value, Tensor):
-        return [value._version]
+        return [object() if value.is_inference() else value._version]
     if isinstance(value, tuple | list):
         return [version for item in value for version in _tensor_versions(item)]
     return []
@@ -51,7 +54,7 @@ class _Kept(NamedTuple):
     """The output of a module, versions of its tensors, and counts of the module's operations."""
 
     output: Any
-    versions: list[int]
+    versions: list[object]
     counted: Counter[tuple[str, Alike]]
 
 
@@ -63,7 +66,7 @@ class _PassBeforeLesions(Silencing):  # type: ignore[no-untyped-call]
         self._firsts = {join.additions[0].operation for join in joins}
         self._finished: dict[nn.Module, _Kept] = {}
         self._before: dict[OperationId, dict[nn.Module, _Kept]] = {}
-        self._entered: dict[nn.Module, tuple[list[int], Counter[tuple[str, Alike]]]] = {}
+        self._entered: dict[nn.Module, tuple[list[object], Counter[tuple[str, Alike]]]] = {}
         self._calls: Counter[nn.Module] = Counter()
         with ExitStack() as stack:
             for module in _modules_to_keep_for_lesions(model, joins):

@@ -9,13 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from vitscope.errors import quoted
-from vitscope.networks.attention.reading import Attention
+from vitscope.networks.attention.reading import Attention, separates_images
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import factors_of, multiplies_values
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.finding.dataflow import (
+    Constant,
     Dataflow,
     Operation,
     Run,
@@ -191,7 +193,9 @@ class _AttentionFinder:
         self, name: str, softmax: int, queries: Places, keys: Places
     ) -> Attention:
         """Return an attention; its first dimension is split into images, windows and heads."""
-        images = self._flow.images
+        images, packed = self._flow.images, self._packs_images(softmax, queries, keys)
+        if packed:
+            queries, keys = (np.concatenate(np.split(p, images, 1)) for p in (queries, keys))
         of_image, inner = _find_images_of_attention(
             np.concatenate([queries[..., 0], keys[..., 0]], 1), images
         )
@@ -212,7 +216,29 @@ class _AttentionFinder:
         heads, arrangement = len(groups[0]), np.array(groups).ravel()
         operation = self._flow.operations[softmax].which
         index, mixed = bisect_left(self._cuts, softmax), self._has_mixed_heads(softmax)
-        return Attention(name, index, operation, queries, keys, heads, inner, arrangement, mixed)
+        read = (name, index, operation, queries, keys, heads, inner, arrangement, mixed, packed)
+        return Attention(*read)
+
+    def _packs_images(self, index: int, queries: Places, keys: Places) -> bool:
+        """Tell whether images follow one another in one sequence, each masked from the others."""
+        images, pairs = self._flow.images, (queries.shape[1], keys.shape[1])
+        for places in (queries[..., 0], keys[..., 0]):
+            expected = np.arange(places.shape[1]) * images // places.shape[1]
+            if places.shape[1] % images or (places != expected).any():
+                return False
+        return any(separates_images(mask, images) for mask in self._masks_before(index, pairs))
+
+    def _masks_before(self, softmax: int, pairs: tuple[int, int]) -> Iterator[Tensor]:
+        """Yield the constants of all pairs on the way from a product to its softmax."""
+        waiting = [softmax]
+        while waiting:
+            operation = self._flow.operations[waiting.pop()]
+            for leaf in tree_leaves((operation.args, dict(operation.kwargs))):
+                if isinstance(leaf, Constant) and leaf.shape[-2:] == pairs:
+                    yield leaf.tensor
+            if not multiplies_values(operation):
+                before = [v for v in operation.operands() if self._flow.shape_of(v)[-2:] == pairs]
+                waiting += [value.operation for value in before]
 
     def _places_of_value(
         self, value: Value, channel: int, varying: str = CHANNELS_ATTEND

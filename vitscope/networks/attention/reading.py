@@ -30,7 +30,8 @@ class Attention:
     class token, are NaN. In a network's tensors, all dimensions before queries and keys are merged
     into one: along it the image changes every `inner` places, and `arrangement` lists one image's
     places by window and head. `index` is the index of the next cut point. Heads are `mixed` if the
-    network does not multiply the values by the weights that are read here.
+    network does not multiply the values by the weights that are read here. Images may be `packed`:
+    they follow one another in one sequence, and a mask lets each attend to itself alone.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Attention:
     inner: int
     arrangement: npt.NDArray[np.int64]
     mixed: bool = False
+    packed: bool = False
 
     @property
     def windows(self) -> int:
@@ -129,7 +131,16 @@ class _FusedAttention:
         self._causal = bool(given.get("is_causal"))
         scale = given.get("scale")
         self._scale = 1 / sqrt(self._query.shape[-1]) if scale is None else scale
-        self.shape = (*self._query.shape[:-1], self._key.shape[-2])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (*self._query.shape[:-1], self._key.shape[-2])
+
+    def unpack(self, images: int) -> None:
+        if self._mask is None or not separates_images(self._mask, images):
+            raise _attending_to_each_other()
+        self._mask = _unpack_pairs(self._mask, images)
+        self._query, self._key = (unpack_rows(each, images) for each in (self._query, self._key))
 
     def weights_at(self, places: npt.NDArray[np.int64]) -> Tensor:
         query, key = (
@@ -184,6 +195,42 @@ def repeat_shared_heads(query: Tensor, key: Tensor) -> Tensor:
     return key
 
 
+def unpack_rows(packed: Tensor, images: int) -> Tensor:
+    """Return queries, keys or values of a packed sequence by image: (images, heads, rows, ...)."""
+    rows, width = packed.shape[-2:]
+    return packed.reshape(-1, images, rows // images, width).transpose(0, 1)
+
+
+def _unpack_pairs(packed: Tensor, images: int) -> Tensor:
+    """Return what each query has of each key of its own image: (images, heads, queries, keys)."""
+    queries, keys = (length // images for length in packed.shape[-2:])
+    blocks = packed.reshape(-1, images, queries, images, keys)
+    return torch.stack([blocks[:, image, :, image] for image in range(images)])
+
+
+def _unpack(source: "Tensor | _FusedAttention", images: int) -> "Tensor | _FusedAttention":
+    """Return attention of a packed sequence by image: each attends alone, as its mask says."""
+    if isinstance(source, _FusedAttention):
+        source.unpack(images)
+        return source
+    own = _unpack_pairs(source, images)
+    if not torch.isclose(own.sum(), source.sum(), rtol=1e-3):
+        raise _attending_to_each_other()
+    return own
+
+
+def _attending_to_each_other() -> VitscopeError:
+    return ops.another_path("let packed images attend to each other")
+
+
+def separates_images(mask: Tensor, images: int) -> bool:
+    """Tell whether a mask of equally long parts of a sequence lets each attend to itself alone."""
+    parts = [torch.arange(length) // max(length // images, 1) for length in mask.shape[-2:]]
+    others = mask[..., (parts[0][:, None] != parts[1]).to(mask.device)]
+    hidden = ~others if mask.dtype is torch.bool else others <= torch.finfo(mask.dtype).min / 2
+    return not mask.is_meta and bool(hidden.all())
+
+
 @contextmanager
 def attending(model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> Iterator[None]:
     """Call `sink(index, weights)` at each of the `attentions` in every pass in the block."""
@@ -217,6 +264,8 @@ class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
     ) -> None:
         source = _read_attention_source(function, args, kwargs, result)
         attention = self._attentions[number]
+        if attention.packed:
+            source = _unpack(source, self._images)
         places = self._images * len(attention.arrangement)
         shape = (places, attention.queries.shape[1], attention.keys.shape[1])
         found = (int(np.prod(source.shape[:-2])), *source.shape[-2:])
@@ -305,12 +354,21 @@ class _AttentionUseReader(ops.OperationMode):  # type: ignore[no-untyped-call]
             ]
         elif name in ops.PRODUCTS:
             left, right = args[-2:]
-            products = _values_and_outputs(left, right, result, self._last[2].shape)
+            products = _values_and_outputs(left, right, result, _shape_in_network(*self._last))
+        if self._last[0].packed:
+            images = self._last[1]
+            products = [(unpack_rows(v, images), unpack_rows(o, images)) for v, o in products]
         if products:
             uses = [Use(*self._last, *map(_merge_places, product)) for product in products]
             self._last = None
             self._see(min(uses, key=lambda use: use.difference))
         return result
+
+
+def _shape_in_network(attention: Attention, images: int, read: Tensor) -> torch.Size:
+    places, queries, keys = read.shape
+    packed = images if attention.packed else 1
+    return torch.Size((places // packed, packed * queries, packed * keys))
 
 
 def _values_and_outputs(

@@ -1,7 +1,7 @@
 """Trace where in the image a tensor's values lie, and so how the tensor lays out a feature map."""
 
 from collections.abc import Callable, Sequence
-from math import inf, isnan, nan
+from math import inf, isnan, nan, prod
 from typing import Any, NamedTuple
 
 import torch
@@ -419,7 +419,7 @@ def layout_of_positions(positions: Positions, shape: tuple[int, ...]) -> Layout 
         plain = _order_of_map_positions(varying, channel, spatial)
         if plain is not None and len(shape) == 4:
             return Layout(plain)
-    if image in spatial and image != 0:
+    if image in spatial and prod(shape[:image]) > 1:
         return None
     return _layout_of_token_positions(positions, shape, image, channel, spatial)
 

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -80,6 +81,37 @@ class RecordedPass:
         # Leave out a stack that a later operation sums up: it is part of that sum.
         stacks = self.ways.summed_stacks
         self.dominators = [index for index in flow.dominators() if index not in stacks]
+        # What reads the stream before the last unit, and is in no branch.
+        self._readers = set[int]()
+        self.dominators = self._dominators_beside_readers()
+        self._found_ways.clear()
+
+    def _dominators_beside_readers(self) -> list[int]:
+        """Return the dominators, and those of the last unit if only a head reads around it.
+
+        A head may read the stream at several depths, as the exits of each block or DINOv2's linear
+        head on the last four. Such paths hold no sum of stream and branch, no layer that works on
+        maps, as a second tower has, and end in no map.
+        """
+        sums = self.additions(0, self.order[-1])
+        last = next((i for i in reversed(sums) if self.ways.adds_branch(i, 0)), None)
+        if last is None or last in self.dominators:
+            return self.dominators
+        before = self.ways.ancestors(Value(last), 0)
+        beside = [index for index in self.order if index not in before and index]
+        later = [d for d in self.dominators if d > last and self.holds_many_vectors(d)]
+        maps = any(self.maps.layout(d) or self.joins(d) for d in later)
+        if maps or any(self._adds_or_works_on_map(index) for index in beside):
+            return self.dominators
+        self._readers = {index for index in beside if index < last}
+        of_last = replace(self.flow, result=Value(last)).dominators()
+        stacks = self.ways.summed_stacks
+        return sorted({*self.dominators, *of_last} - stacks)
+
+    def _adds_or_works_on_map(self, index: int) -> bool:
+        if not self.holds_many_vectors(index) or not self.maps.layout(index):
+            return False
+        return ops.multiplies(self.operations[index].name) or self.ways.adds_branch(index, 0)
 
     def joins(self, index: int) -> bool:
         operation = self.operations[index]
@@ -192,7 +224,7 @@ class RecordedPass:
 
     def indices(self, start: int, end: int) -> list[int]:
         first, last = bisect_right(self.order, start), bisect_right(self.order, end)
-        return self.order[first:last]
+        return [index for index in self.order[first:last] if index not in self._readers]
 
     def between(self, start: int, end: int) -> list[Operation]:
         return [self.operations[i] for i in self.indices(start, end)]
