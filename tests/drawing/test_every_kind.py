@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
+from matplotlib.text import Text
 
 from tests.helpers.claims import published
 from tests.helpers.drawing import draw_kind
@@ -198,6 +199,7 @@ def test_a_figure_fits_a_page_and_nothing_of_it_overlaps_or_is_too_small(kind, p
         assert len(boxes_of(figure)) >= count
         # In points, with room for rounding: raised numbers have 0.7 of the size of their line.
         assert min(sizes_of(figure)) > 4.999
+        assert min(text.get_fontsize() for text in figure.findobj(Text)) > 5.999
 
 
 @pytest.mark.parametrize("kind", sorted({*kinds()} - PICTURES))

@@ -41,14 +41,14 @@ _NOTE |= {"xycoords": "axes fraction", "fontsize": "x-small", "color": GRAY}
 _OVER, _CORNER = "lines over a panel", "note over a corner"
 _OVER_TICK = 5  # points from a panel to the lines over it
 _OVER_LINES, _LINE_OVER = 6, 8.2  # points from there to the title, without and for each line
-_OVER_NOTE = 9.2  # points between a panel and a title above its note
+_OVER_NOTE = 10.4  # points between a panel and a title above its note
 
 # Heights in inches.
 _ROW_HEIGHT = 1.8
 _LEGEND_HEIGHT = 0.2
 _ROWS_AXES_HEIGHT = 0.75  # the x axis and the title of a panel with a row for each label
 _HEIGHT_WITH_STRIP = 2.3
-_NOTE_HEIGHT = 0.13
+_NOTE_HEIGHT = 0.14
 _OVER_WRITTEN = 0.02  # above that note
 
 _given: ContextVar[Axes | None] = ContextVar("axes that are drawn in", default=None)
