@@ -164,7 +164,7 @@ def test_published_changes_have_panels_of_their_own_on_the_scale_of_the_measured
     assert not below.collections
     assert ours.get_ylim() == other.get_ylim() == below.get_ylim()
     assert [axes.get_yscale() for axes in (ours, other, below)] == ["symlog"] * 3
-    assert [axes.get_xlabel() for axes in (ours, other, below)] == ["", *["Normalized depth"] * 2]
+    assert [axes.get_xlabel() for axes in (ours, other, below)] == ["Normalized depth"] * 3
 
 
 def test_a_block_before_or_after_which_there_is_no_value_has_no_bar():

@@ -20,7 +20,7 @@ from vitscope.package_data import STYLE
 # Changes of four blocks, in standard errors of their means over the images.
 SURE, UNSURE = 6.0, 0.5
 STEPS = [SURE, -UNSURE, -SURE, UNSURE]
-CHART = Chart(Rows("Variance", Theirs("variance", "variance"), Steps("variance")))
+CHART = Chart(Rows("Variance", Theirs("variance"), Steps("variance")))
 
 
 def table(model: str, steps: list[float], images: int = 200) -> pd.DataFrame:

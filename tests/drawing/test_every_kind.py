@@ -1,5 +1,6 @@
 import inspect
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
+from matplotlib.text import Text
 
 from tests.helpers.claims import published
 from tests.helpers.drawing import draw_kind
@@ -45,10 +47,8 @@ PUBLISHED = {
 }
 # Tables of maps over pictures, which text does not keep, and which column has the maps.
 MAPS = {"attention_rollout": "rollout", "attention_maps": "weights", "class_maps": "values"}
-BEHIND = [
-    *("feature_variance", "fourier_depth", "frequency_noise", "lesion", "fit_by_window"),
-    *("attention_distance", "attention_nmi"),
-]
+# Kinds that have a panel for the published points of each model.
+APART = ["feature_variance", "fourier_depth", "lesion", "attention_distance", "attention_nmi"]
 # Kinds that show pictures, which have no axes; those of polar axes are written along them.
 PICTURES = {
     *("attention_heads", "attention_query", "attention_rollout", "class_maps", "landscape"),
@@ -199,14 +199,14 @@ def test_a_figure_fits_a_page_and_nothing_of_it_overlaps_or_is_too_small(kind, p
         assert len(boxes_of(figure)) >= count
         # In points, with room for rounding: raised numbers have 0.7 of the size of their line.
         assert min(sizes_of(figure)) > 4.999
+        assert min(text.get_fontsize() for text in figure.findobj(Text)) > 5.999
 
 
 @pytest.mark.parametrize("kind", sorted({*kinds()} - PICTURES))
 def test_the_axes_of_a_figure_say_what_they_show(kind):
     figure = draw(kind, 2)
     outer = [part.get_supxlabel() for part in figure.subfigs]
-    # Models that stand side by side have names, and no label.
-    assert kind == "fit_by_window" or any([axes.get_xlabel() for axes in axes_of(figure)] + outer)
+    assert any([axes.get_xlabel() for axes in axes_of(figure)] + outer)
     assert any(axes.get_ylabel() or axes.get_yticklabels() for axes in axes_of(figure))
 
 
@@ -276,29 +276,21 @@ def test_published_curves_of_six_models_are_told_apart():
     assert len(set(dotted)) == len(dotted) == 6
 
 
+@pytest.mark.parametrize("compared", [(), (0,), (0, 1)])
+@pytest.mark.parametrize("kind", kinds())
+def test_no_figure_has_two_y_axes_in_one_frame(kind, compared):
+    if compared and kind not in PUBLISHED:
+        pytest.skip("shows no published points")
+    figure = draw(kind, 2, compared)
+    boxes = [axes.get_window_extent() for axes in axes_of(figure) if axes.axison]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
 @pytest.mark.parametrize("compared", some_of([(0,), (1,), (0, 1, 2), (2, 4)], (2, 4)))
-@pytest.mark.parametrize("kind", BEHIND)
-def test_every_axis_on_the_right_says_what_it_shows_and_is_near_its_panel(kind, compared):
-    figure = draw(kind, 6, compared)
-    axes = [axes for axes in axes_of(figure) if axes.yaxis.get_visible()]
-    behind = [each for each in axes if each.yaxis.get_label_position() == "right"]
-    assert behind
-    assert all(each.get_ylabel().startswith("Published ") for each in behind)
-    labels = legend_labels(figure)
-    assert any("published" in label and "(right axis)" in label for label in labels)
-    panels = [each for each in axes if each not in behind]
-    for each in behind:
-        _check_distance(figure, each, panels)
-
-
-def _check_distance(figure, axes, panels):
-    """Check that the next panel has a label of its own, and that is farther than this axis."""
-    edge = axes.get_window_extent().x1
-    row = [each for each in panels if each.get_position().y0 == axes.get_position().y0]
-    later = [each for each in row if each.get_window_extent().x0 > edge]
-    if later:
-        following = min(later, key=lambda each: each.get_window_extent().x0)
-        assert following.get_ylabel()
-        own = following.yaxis.label.get_window_extent()
-        label = axes.yaxis.label.get_window_extent()
-        assert own.x0 - label.x1 > 0.08 * figure.dpi
+@pytest.mark.parametrize("kind", APART)
+def test_points_of_another_model_have_panels_that_say_so(kind, compared):
+    without, figure = draw(kind, 6), draw(kind, 6, compared)
+    theirs = [axes for axes in axes_of(figure) if axes.get_title().startswith("Published: ")]
+    assert len(axes_of(figure)) - len(axes_of(without)) == len(theirs) == len(compared)
+    assert all(axes.get_title().endswith("(another model)") for axes in theirs)
+    assert any("published" in each and "(own panel)" in each for each in legend_labels(figure))

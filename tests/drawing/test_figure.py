@@ -76,10 +76,9 @@ SAME, OTHER = (Published("ViT", pd.DataFrame(), same) for same in (True, False))
     ("curves", "options", "label"),
     [
         ([SAME, SAME], {}, "published"),
-        ([SAME, OTHER], {}, "published, another model (right axis)"),
-        ([OTHER], {"others": "other models"}, "published, other models (right axis)"),
-        ([SAME], {"always_own_axis": True}, "published (right axis)"),
-        ([OTHER], {"axis": "upper axes"}, "published, another model (upper axes)"),
+        ([SAME, OTHER], {}, "published, another model (own panel)"),
+        ([OTHER], {"others": "other models"}, "published, other models (own panel)"),
+        ([OTHER], {"where": "same scale"}, "published, another model (same scale)"),
     ],
 )
 def test_the_legend_says_whose_values_are_published_and_where(curves, options, label):

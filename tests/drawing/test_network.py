@@ -72,3 +72,11 @@ def test_names_do_not_overlap_and_nothing_is_cut_off(repeated: int, named: str) 
     assert all(box.y1 <= lowest for box in boxes)
     boxes += [axes.title.get_window_extent(), axes.yaxis.label.get_window_extent()]
     assert all(is_whole(figure, box) for box in boxes)
+
+
+def test_a_long_title_is_whole() -> None:
+    label = ", ".join(f"ResNet ({share} % of the images)" for share in (6, 25, 100))
+    figure = styled(plot_cut_points, blocks(1), label)
+    (axes,) = figure.axes
+    assert axes.get_title().split() == label.split()
+    assert is_whole(figure, axes.title.get_window_extent())

@@ -1,3 +1,4 @@
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -6,6 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.helpers.drawing import styled
+from tests.helpers.shown import boxes_of, is_whole
 from vitscope.buildup.figure import sketch_buildup
 from vitscope.claims.counting import distinct_claims
 from vitscope.drawing.legends import INTERVAL, Legend
@@ -161,10 +163,10 @@ def test_changes_are_drawn_of_each_network_in_percent(published):
 def test_an_axis_of_eigenvalues_shows_that_it_is_logarithmic(published):
     (axes,) = axes_of(published, "fig4")
     axis = axes.xaxis
-    assert [*axis.get_majorticklocs()] == [-1000, -10, 0, 10, 1000]
+    assert [*axis.get_majorticklocs()] == [-1000, 0, 1000]
     shown = [text.get_text() for text in axis.get_majorticklabels()]
-    assert shown == ["\N{MINUS SIGN}10³", "\N{MINUS SIGN}10", "0", "10", "10³"]
-    assert {2, 5, 100, 300, -2, -300} <= {round(each) for each in axis.get_minorticklocs()}
+    assert shown == ["\N{MINUS SIGN}10³", "0", "10³"]
+    assert {2, 5, 10, 100, 300, -2, -10, -300} <= {round(each) for each in axis.get_minorticklocs()}
 
 
 def test_claims_that_two_figures_count_stand_below_the_first():
@@ -172,7 +174,7 @@ def test_claims_that_two_figures_count_stand_below_the_first():
     again = claims[claims["figure"] == "fig9"].assign(figure="fig9_change")
     figure = styled(plot_overview, shown(), pd.concat([claims, again]), LABELS)
     texts = [" ".join(text.get_text().split()) for axes in figure.axes for text in axes.texts]
-    assert sum(text.startswith("MSAs reduce the feature map variance") for text in texts) == 1
+    assert sum(text.startswith("fig9: MSAs reduce the feature map variance") for text in texts) == 1
 
 
 def test_measured_amplitudes_are_those_at_the_highest_frequency():
@@ -210,26 +212,22 @@ def test_steps_of_a_buildup_are_joined_if_they_were_kept():
         np.testing.assert_allclose(line.get_xydata(), np.c_[rows.index, 100 * rows["accuracy"]])
 
 
-def test_verdicts_of_a_figure_stand_below_it_with_how_many():
+def test_verdicts_on_a_figure_name_it_and_how_many():
     claims = pd.read_csv(EXPECTED / "claims.csv")
     figure = styled(plot_overview, shown(), claims, LABELS)
-    titles = [each for each in figure.axes if each.get_title().startswith("fig5\n")]
-    (left,) = [each.get_position().x0 for each in titles]
-    texts = [
-        text.get_text()
-        for each in figure.axes
-        if each.texts and abs(each.get_position().x0 - left) < 0.01
-        for text in each.texts
-    ]
-    said = [" ".join(text.split()) for text in texts]
-    (row,) = [each for each in said if "higher test error" in each]
+    every = [" ".join(text.get_text().split()) for each in figure.axes for text in each.texts]
+    (row,) = [text for text in every if "higher test error" in text]
+    assert row.startswith("fig5: ")
     rows = distinct_claims(claims[claims["claim"] == "weak_bias_errs_more"])
     holds = rows["holds"].str.startswith("yes").sum()
     assert f"holds in {holds} of {len(rows)} pairs" in row
     assert rows["statement"].iloc[0] in row
     # What most networks of the study deny has no tick, whatever the figure above it shows.
-    every = [" ".join(text.get_text().split()) for each in figure.axes for text in each.texts]
-    at = [n for n, text in enumerate(every) if text.startswith("MSAs reduce the feature map var")]
+    at = [
+        n
+        for n, text in enumerate(every)
+        if text.startswith("fig9: MSAs reduce the feature map var")
+    ]
     assert [every[n - 1] for n in at] == [VERDICT_LOOKS["no, in this network"].mark]
     of_msas = distinct_claims(claims[claims["claim"] == "msa_reduces_variance"])
     held = of_msas[of_msas["holds"].str.startswith("yes")]["model"]
@@ -238,3 +236,17 @@ def test_verdicts_of_a_figure_stand_below_it_with_how_many():
     assert f"({LABELS['vit_scenes']})" in every[at[0]]
     edges = [text.get_window_extent().x1 for each in figure.axes for text in each.texts]
     assert max(edges) <= figure.bbox.x1
+
+
+@pytest.mark.parametrize("width", [3.25, 5.5])
+def test_the_page_fits_paper_and_nothing_lies_over_the_claims(width):
+    claims = pd.read_csv(EXPECTED / "claims.csv")
+    figure = styled(plot_overview, shown(), claims, LABELS, own={"width": width})
+    # US Letter is 11 inches high.
+    assert figure.get_figwidth() == 5.5
+    assert figure.get_figheight() < 10.8
+    boxes = [box for text, box in boxes_of(figure) if ": " in text]
+    (legend,) = figure.legends
+    lowest = legend.get_window_extent().y1
+    assert all(is_whole(figure, box) and box.y0 > lowest for box in boxes)
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))

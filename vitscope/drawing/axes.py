@@ -1,6 +1,6 @@
-"""Second y axes, shared scales, and colour bars."""
+"""Scales, labels of ticks, and colour bars."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,43 +9,14 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import QuadMesh
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Normalize
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
-from vitscope.claims.points import Published
-from vitscope.drawing.legends import another_model
-from vitscope.drawing.looks import GRAY, INTERVAL_WIDTH, depth_colors
-
-# The space between panels with a second y axis, as a share of the figure's width.
-_SPACE_BEHIND = 0.05
+from vitscope.drawing.looks import INTERVAL_WIDTH, depth_colors
 
 
 def tick_locator() -> MaxNLocator:
     """Return the default tick locator of y axes."""
     return MaxNLocator(nbins=6, steps=[1, 2, 5, 10], min_n_ticks=4)
-
-
-def axes_of_published(axes: Axes, label: str, *curves: Published | None) -> Axes:
-    """Return the axes for published curves: `axes` or, for another model, a second y axis."""
-    if not another_model(curve for curve in curves if curve):
-        return axes
-    behind = axes.twinx()
-    axes.set_zorder(behind.get_zorder() + 1)
-    axes.patch.set_visible(False)
-    behind.yaxis.set_major_locator(tick_locator())
-    behind.set_ylabel(f"Published {label}", color=GRAY)
-    layout = behind.figure.get_layout_engine()
-    if isinstance(layout, ConstrainedLayoutEngine):
-        layout.set(wspace=_SPACE_BEHIND)
-    behind.tick_params(axis="y", colors=GRAY)
-    behind.spines["right"].set(visible=True, color=GRAY)
-    return behind
-
-
-def has_axis_behind(axes: Axes) -> bool:
-    """Return whether a panel has a second y axis, on its right."""
-    twins = axes.get_shared_x_axes().get_siblings(axes)
-    return any(twin.yaxis.get_label_position() == "right" for twin in twins)
 
 
 def mark_empty_axes(axes: Axes) -> None:
@@ -73,6 +44,14 @@ def share_scale(panels: Sequence[Axes]) -> None:
             axes.set_ylim(low - room, high + room)
 
 
+def share_limits(panels: Sequence[Axes]) -> None:
+    """Give panels the y limits that hold those of all."""
+    if panels:
+        lows, highs = zip(*(axes.get_ylim() for axes in panels), strict=True)
+        for axes in panels:
+            axes.set_ylim(min(lows), max(highs))
+
+
 def begin_at_zero(*several: Axes) -> None:
     """Let y axes begin at zero; axes that later become logarithmic begin at their lowest value."""
     for axes in several:
@@ -93,18 +72,6 @@ def label_decades(axes: Axes) -> None:
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("{x:g}" if high < 100 * low else NullFormatter())
     axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-
-
-def align_zeros_of_axes(axes: Collection[Axes], room: Callable[[float], float]) -> None:
-    """Put the zeros of overlaid axes at the same height, near their tops.
-
-    `room` takes how far values reach above zero, and returns how far the axis has to reach. Both
-    are multiples of the distance from zero to the lowest value.
-    """
-    lows = {each: min(each.dataLim.y0, 0) or -1 for each in axes}
-    above = max(room(max(each.dataLim.y1, 0) / -low) for each, low in lows.items())
-    for each, low in lows.items():
-        each.set_ylim(1.06 * low, -above * low)
 
 
 def draw_points_with_intervals(

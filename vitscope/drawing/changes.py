@@ -17,6 +17,7 @@ from vitscope.claims.claim import in_order
 from vitscope.claims.intervals import resampled_interval
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import change_over_each_block, changes, share_of
+from vitscope.drawing.axes import share_limits
 from vitscope.drawing.legends import INTERVAL, minus
 from vitscope.drawing.looks import (
     INTERVAL_BAR,
@@ -64,11 +65,13 @@ class Change:
         return ""
 
     def scale(self, *panels: Axes) -> None:
+        """Set one scale for panels of measured and of published values."""
         for axes in panels if self.linear else ():
             axes.set_yscale("symlog", linthresh=self.linear, linscale=0.6, subs=range(2, 10))
             axes.yaxis.set_major_formatter(lambda value, _: minus(f"{value:g}"))
             # Leave room beyond the longest bars, as this scale shows them.
             axes.autoscale(axis="y")
+        share_limits(panels)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Charts: figures of curves by depth or another x value, declared as rows of panels and layers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from vitscope.drawing.changes import Bars, Change
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import published_legend_label
 from vitscope.drawing.looks import DOTTED, Look
-from vitscope.drawing.panels import Panel, Scales, make_panels, stack_panels
+from vitscope.drawing.panels import Panel, Scales, members_apart, stack_panels
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
@@ -138,13 +138,12 @@ class Level:
 class Theirs:
     """Published points of a column.
 
-    Points of another model, which can be compared by shape alone, have an axis of their own, called
-    `name`. `measured` names measured points in the legend. `at` returns the x values of the
-    published points.
+    Points of another model, which can be compared by shape alone, have a panel of their own.
+    `measured` names measured points in the legend. `at` returns the x values of the published
+    points.
     """
 
     column: str
-    name: str
     measured: str = "measured"
     at: Callable[[pd.DataFrame, pd.DataFrame], pd.Series] = lambda theirs, rows: theirs["depth"]
 
@@ -152,8 +151,8 @@ class Theirs:
         """Draw the published points, if any; name them and measured points in the legend."""
         if panel.theirs:
             points, look, style = panel.theirs.points, panel.look, panel.look.hollow | DOTTED
-            x, axes = self.at(points, panel.rows), panel.back or panel.axes
-            axes.plot(x, points[self.column], **style, clip_on=False, zorder=2.5)
+            x = self.at(points, panel.rows)
+            panel.axes.plot(x, points[self.column], **style, clip_on=False, zorder=2.5)
             panel.legend.add_marker(self.measured, look.line, look)
             panel.legend.add_line(published_legend_label([panel.theirs]), style, look)
 
@@ -167,7 +166,7 @@ class Rows:
     `table` is the index of the table among the tables that the chart is drawn from. `scale` is
     called with all axes after drawing, to set their scales. The last row of panels has the x label
     below it; `says_across` adds the label below this row, too. With `repeats`, published points are
-    drawn as measured ones are, in a row of panels below these.
+    drawn as measured ones are, in panels of their own.
     """
 
     def __init__(
@@ -185,6 +184,12 @@ class Rows:
         self.label, self.layers, self.where, self.table = label, layers, where, table
         self.limits, self.scale, self.scales = limits, scale, scales
         self.says_across, self.repeats = says_across, repeats
+
+    @property
+    def theirs(self) -> "tuple[Layer, ...]":
+        """The layers that draw published points, in panels of their own."""
+        theirs = tuple(layer for layer in self.layers if isinstance(layer, Theirs))
+        return self.layers if self.repeats else theirs
 
 
 _BY_DEPTH = Across()
@@ -232,24 +237,24 @@ class Chart:
                 "Published curves stand in panels of their models: leave `published` out of the "
                 "figure, or `together`."
             )
+        curves = published or {}
+        apart = members_apart(members, curves)
+        if any(rows.repeats for rows in self.rows):
+            apart = [member for member in members if member.model in curves]
         count = 1 if together else len(members)
-        repeats = bool(published) and self.rows[-1].repeats
-        several = len(self.rows) + repeats
-        stacked = stack_panels(count, several) if several > 1 else [make_panels(count)]
-        for panels, rows in zip(stacked, self.rows, strict=not repeats):
+        stacked = stack_panels(count + len(apart), len(self.rows))
+        for panels, rows in zip(stacked, self.rows, strict=True):
             table, order = _choose_rows(tables[rows.table], rows.where), self.across.order
             if together:
                 panels.legend.add_models(members)
                 shown = [*panels.of_models_together(members, table, order)]
             else:
                 shown = [*panels.of_models(members, table, order, published)]
-            self._draw_row(rows, shown, tables, members)
+            beside = panels.of_published(apart, curves if rows.theirs else {}) if apart else ()
+            self._draw_row(rows, shown, [*beside], tables, members)
             if rows is not self.rows[-1]:
                 across = self.across.label if rows.says_across else ""
                 panels.label(across, rows.label, rows.scales)
-        if repeats:
-            self._draw_row(rows, [*stacked[-1].of_published(members, published or {})], tables, [])
-            panels = replace(panels, axes=[*panels.axes, *stacked[-1].axes])
         return panels.finish(self.across.label, rows.label, rows.scales)
 
     def of_changes(self) -> "Chart":
@@ -262,7 +267,9 @@ class Chart:
                 table=rows.table,
                 scale=layer.change.scale,
                 scales="shared",
-                repeats=True,
+                repeats=any(
+                    isinstance(each, Theirs) and each.column == layer.column for each in rows.layers
+                ),
             )
             for rows in self.rows
             for layer in rows.layers
@@ -271,35 +278,41 @@ class Chart:
         return Chart(*shown, across=self.across, bands=False)
 
     def _draw_row(
-        self, rows: Rows, shown: Sequence[Panel], tables: Sequence[pd.DataFrame], members: Members
+        self,
+        rows: Rows,
+        shown: Sequence[Panel],
+        beside: Sequence[Panel],
+        tables: Sequence[pd.DataFrame],
+        members: Members,
     ) -> None:
-        """Draw the depth bands, then the layers in front of them; then set the scales."""
-        for name in (each.name for each in rows.layers if isinstance(each, Theirs)):
-            shown = [replace(panel, back=panel.behind(name)) for panel in shown]
+        """Draw the depth bands, then the layers in front of them; then set the scales.
+
+        The panels `beside` those of models are of published points.
+        """
         if self.bands:
             points = [_choose_rows(panel.rows, self.bands_of) for panel in shown]
             if self.bands_from is not None:
                 table = tables[self.bands_from]
                 points = [rows_of(table, member.model, ["index"]) for member in members]
-            _draw_chart_bands(shown, points)
+            _draw_chart_bands([*shown, *beside], [*points, *(panel.rows for panel in beside)])
         for layer in rows.layers:
             if not isinstance(layer, Theirs):
                 shown[0].legend.expect(layer.label)
-        for panel in shown:
-            for layer in rows.layers:
+        drawn = [(panel, rows.layers) for panel in shown]
+        for panel, layers in [*drawn, *((panel, rows.theirs) for panel in beside)]:
+            for layer in layers:
                 layer.draw(panel, self.across)
             panel.axes.set_xlim(self.across.limits)
             if rows.limits:
                 panel.axes.set_ylim(rows.limits)
         if rows.scale:
-            drawn = (axes for each in shown for axes in (each.axes, each.back) if axes)
-            rows.scale(*dict.fromkeys(drawn))
+            rows.scale(*dict.fromkeys(each.axes for each in (*shown, *beside)))
 
 
 def _draw_chart_bands(shown: Sequence[Panel], cut_points: Sequence[pd.DataFrame]) -> None:
     """Draw the depth bands; in a shared panel, only if all models have the same bands."""
     if len({panel.axes for panel in shown}) == len(shown):
         for panel, points in zip(shown, cut_points, strict=True):
-            panel.draw_bands(points, panel.back)
+            panel.draw_bands(points)
     elif all(bands(points) == bands(cut_points[0]) for points in cut_points):
         shown[0].draw_bands(cut_points[0])

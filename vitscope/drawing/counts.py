@@ -9,14 +9,15 @@ from matplotlib.figure import Figure
 
 # The columns by which images and batches are counted.
 _COUNTED = ["model", "other_model", "images", "batch", "batches", "bin"]
-_ROWS: WeakKeyDictionary[Axes, list[pd.DataFrame]] = WeakKeyDictionary()
+# The rows of each panel, by what they are the value of, if a panel shows several.
+_ROWS: WeakKeyDictionary[Axes, dict[str, list[pd.DataFrame]]] = WeakKeyDictionary()
 
 
-def count_rows(rows: pd.DataFrame, *panels: Axes) -> None:
+def count_rows(rows: pd.DataFrame, *panels: Axes, of: str = "") -> None:
     """Count rows of a table as drawn in some panels, for the note on how many images they show."""
     kept = rows[[name for name in _COUNTED if name in rows]]
     for axes in panels:
-        _ROWS.setdefault(axes, []).append(kept)
+        _ROWS.setdefault(axes, {}).setdefault(of, []).append(kept)
 
 
 def say_count(rows: pd.DataFrame) -> str:
@@ -47,8 +48,10 @@ def _with_unit(counts: pd.Series, one: str, many: str, after: str = "") -> str:
 
 def count_of_panel(axes: Axes) -> str:
     """Return on how many batches and images a panel was measured; empty if that is unknown."""
-    rows = _ROWS.get(axes)
-    return say_count(pd.concat(rows)) if rows else ""
+    said = {of: say_count(pd.concat(rows)) for of, rows in _ROWS.get(axes, {}).items()}
+    if len({*said.values()}) < 2:
+        return next(iter(said.values()), "")
+    return ", ".join(f"{of}: {count}" for of, count in said.items())
 
 
 def counts_of_panels(figure: Figure) -> dict[Axes, str]:

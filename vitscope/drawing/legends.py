@@ -148,14 +148,7 @@ def published_legend_label(
     curves: Iterable[Published],
     *,
     others: str = "another model",
-    axis: str = "right axis",
-    always_own_axis: bool = False,
+    where: str = "own panel",
 ) -> str:
-    """Return the label of published values.
-
-    It names `others` if a curve is of another model, and `axis` if the curves have their own axis.
-    """
-    apart = another_model(curves)
-    whose = f", {others}" if apart else ""
-    where = f" ({axis})" if apart or always_own_axis else ""
-    return f"published{whose}{where}"
+    """Return the label of published values; if any are of `others`, it says so, and `where`."""
+    return f"published, {others} ({where})" if another_model(curves) else "published"

@@ -48,10 +48,6 @@ PLAIN: dict[str, Any] = {"linestyle": "-", "marker": "", "linewidth": 1.0}
 DASHED = {**PLAIN, "linestyle": (0, (4, 1.4))}
 # Published curves.
 DOTTED: dict[str, Any] = {"linestyle": ":", "linewidth": THIN}
-# A line between models side by side, or between the lowest and the highest value of a row.
-JOINED: dict[str, Any] = {"color": GRAY, "linewidth": 0.6}
-# The line of a row that belongs to one model.
-ROW: dict[str, Any] = {"color": "#e4e4e4", "linewidth": 0.6}
 # The background of every second group of rows.
 EVERY_SECOND: dict[str, Any] = {"color": "#f0f0f0", "linewidth": 0}
 GRID: dict[str, Any] = {"color": "#d0d0d0", "linewidth": HAIR}

@@ -1,6 +1,7 @@
 """A network as a row of cut points: the kind, the size and the multiply-adds of each."""
 
 from math import ceil
+from textwrap import fill
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -15,6 +16,8 @@ from vitscope.drawing.panels import page_width, width_of
 
 _STEP = 0.16  # inches of the figure's width per cut point
 _HEIGHT = 2.3  # inches, without the names of cut points
+_BESIDE = 0.5  # inches beside the title
+_LETTERS = 14  # of the title, per inch
 _LETTER = 0.05  # inches of the figure's height per letter of the longest name
 # Distances below the axes, in points.
 _MARK_AT = 4.5  # to the middle of the mark of a kind
@@ -45,7 +48,7 @@ def plot_cut_points(blocks: pd.DataFrame, label: str) -> Figure:
     bars.set_xticks(shown.index, shown["name"], rotation=90, fontsize="small")
     bars.tick_params(axis="x", length=0, pad=_NAMES_AT)
     bars.set_xlabel("Cut point")
-    bars.set_title(label, pad=16)
+    bars.set_title(fill(label, int(_LETTERS * (width - _BESIDE))), pad=16)
     _mark_network_stages(bars, points)
     handles = [
         Patch(facecolor=KIND_COLORS[kind], **KIND_EDGE, label=label)

@@ -1,7 +1,7 @@
 """The figures of the paper on one page: published curves above measured ones, and verdicts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from textwrap import wrap
+from textwrap import fill, wrap
 from typing import NamedTuple
 
 import pandas as pd
@@ -23,17 +23,19 @@ from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_claims
 Sketch = Callable[[Panel], None]
 
 # Inches.
-_COLUMN = 1.375  # a figure beside others
-_PANEL = 0.8  # the height of a panel
-_PART = 0.6  # the same of one that stands over another
-_LABELS = 0.24  # the labels of a panel
-_DATA = 0.25  # the names of the images above what is measured, two lines
-_LEGEND = 0.3
+_NARROWEST = 5.5  # the page, which a column of text is too narrow for
+_COLUMN = 1.1  # a figure beside others
+_CLAIMS = 2.7  # a column of claims
+_PANEL = 0.5  # the height of a panel
+_PART = 0.34  # the same of one that stands over another
+_LABELS = 0.66  # the names and labels of panels, above and below
+_DATA = 0.35  # the names of the images above what is measured, three lines
+_LEGEND = 0.45
 _LEFT = -0.2  # from the edge of a panel to its claims
 
 _SMALL = 6  # the size of text in points
-_LETTERS = 19.7  # per inch of a line of a claim
-_LETTERS_OF_QUANTITY = 23  # per line above a panel
+_LETTERS = 22  # per inch of a line of a claim
+_LETTERS_OF_QUANTITY = 16  # per line above or below a panel
 _LETTERS_OF_MARK = 4  # that are as wide as a mark
 
 
@@ -69,43 +71,57 @@ def plot_overview(
 ) -> Figure:
     """Draw a column for each figure; `claims` are None where nothing is measured.
 
-    Below a figure stand its claims, with the verdicts in all rows of `claims`, which are those of
-    all networks of the study; `labels` names them.
+    Below all stand their claims, with the verdicts in all rows of `claims`, which are those of all
+    networks of the study; `labels` names them.
     """
-    across = max(1, int(page_width() / _COLUMN))
-    letters = int(_LETTERS * page_width() / across)
+    width = max(page_width(), _NARROWEST)
+    across = int(width / _COLUMN)
     bands = [figures[at : at + across] for at in range(0, len(figures), across)]
-    claims = claims if claims is None else _once_per_figure(claims, figures)
-    said = [
-        [_verdicts_in_overview(each, claims, labels, letters) for each in band] for band in bands
-    ]
-    texts = [max(map(height_of_claims, band)) for band in said]
-    panels = 1 + (claims is not None)
+    sides = ("published",) if claims is None else ("published", "measured")
+    columns = _columns_of_claims(figures, claims, labels, width)
     highs = [max(_PANEL, *(_PART * each.parts for each in band)) for band in bands]
-    rows = [
-        height
-        for high, text in zip(highs, texts, strict=True)
-        for height in (*[high] * panels, text)
-    ]
-    titles = _LABELS * panels + _DATA * (panels - 1)
-    height = sum(rows) + titles * len(bands) + _LEGEND
-    figure = Figure(figsize=(page_width(), height))
+    rows = [high for high in highs for _ in sides] + [max(map(height_of_claims, columns))]
+    labelled = _LABELS + _DATA * (len(sides) - 1)
+    figure = Figure(figsize=(width, sum(rows) + labelled * len(bands) + _LEGEND))
     grid = figure.add_gridspec(len(rows), across, height_ratios=rows)
     legend = _name_models_in_overview(figures)
-    for place, (band, found) in enumerate(zip(bands, said, strict=True)):
-        for column, (shown, verdicts) in enumerate(zip(band, found, strict=True)):
-            first = place * (panels + 1)
-            for row, side in enumerate(("published", "measured")[:panels]):
-                cell = grid[first + row, column]
+    for place, band in enumerate(bands):
+        for column, shown in enumerate(band):
+            for row, side in enumerate(sides):
+                cell = grid[place * len(sides) + row, column]
                 axes = _draw_side_of_figure(figure, cell, shown, side == "measured", legend)
                 axes[0].set_ylabel(side if column == 0 else "")
-                if row < panels - 1:
+                if side != sides[-1]:
                     axes[-1].set_xlabel("")
-            text = figure.add_subplot(grid[first + panels, column])
-            text.set_axis_off()
-            write_claims_and_verdicts(text, verdicts, _LEFT)
+    text = figure.add_subplot(grid[-1, :])
+    text.set_axis_off()
+    for side_by_side, found in enumerate(columns):
+        left = _LEFT + side_by_side * (width + _LEFT) / len(columns)
+        write_claims_and_verdicts(text, found, left)
     legend.draw(figure)
     return figure
+
+
+def _columns_of_claims(
+    figures: Sequence[Shown],
+    claims: pd.DataFrame | None,
+    labels: Mapping[str, str],
+    width: float,
+) -> list[list[Said]]:
+    """Return the verdicts on the claims of all figures, in columns of about the same height."""
+    if claims is None:
+        return [[]]
+    once, count = _once_per_figure(claims, figures), int(width / _CLAIMS)
+    letters = int(_LETTERS * width / count)
+    said = [
+        each for shown in figures for each in _verdicts_in_overview(shown, once, labels, letters)
+    ]
+    columns: list[list[Said]] = [[] for _ in range(count)]
+    whole = height_of_claims(said)
+    for at, each in enumerate(said):
+        above = height_of_claims(said[: at + 1]) / whole
+        columns[min(int(above * count - 1e-9), count - 1)].append(each)
+    return columns
 
 
 def _name_models_in_overview(figures: Sequence[Shown]) -> Legend:
@@ -146,8 +162,10 @@ def _draw_side_of_figure(
         axes.set_ylabel("")
         if axes.get_yscale() == "linear":
             axes.yaxis.set_major_locator(tick_locator() if several == 1 else MaxNLocator(2))
+        if axes.get_xscale() == "linear":
+            axes.xaxis.set_major_locator(MaxNLocator(2, steps=[1, 2, 5, 10]))
         axes.tick_params(labelsize=_SMALL)
-        axes.xaxis.label.set_fontsize(_SMALL + 0.5)
+        axes.set_xlabel(fill(axes.get_xlabel(), _LETTERS_OF_QUANTITY), fontsize=_SMALL)
         if axes is not panels[-1]:
             axes.set_xlabel("")
             axes.tick_params(labelbottom=False)
@@ -165,15 +183,14 @@ def _say_data(shown: Shown) -> str:
     data = dict.fromkeys(shown.data[member.model] for member in drawn)
     if len(data) == 1:
         return f"on {next(iter(data))}"
-    return "\n".join(f"{member.label} on {shown.data[member.model]}" for member in drawn)
+    said = (f"{member.label}: {shown.data[member.model]}" for member in drawn)
+    return "\n".join(fill(each, _LETTERS_OF_QUANTITY) for each in said)
 
 
 def _verdicts_in_overview(
-    shown: Shown, claims: pd.DataFrame | None, labels: Mapping[str, str], letters: int
+    shown: Shown, claims: pd.DataFrame, labels: Mapping[str, str], letters: int
 ) -> list[Said]:
     """Return the verdicts of all networks of the study on the claims that a figure counts."""
-    if claims is None:
-        return []
     names = claims.loc[claims["figure"] == shown.name, "claim"].unique()
     every = distinct_claims(claims)
     found: list[Said] = []
@@ -182,6 +199,6 @@ def _verdicts_in_overview(
         if rows.empty:
             continue
         across = across_networks(rows)
-        text = f"{common_statement(rows)}: {say_across(across, labels)}"
+        text = f"{shown.name}: {common_statement(rows)}: {say_across(across, labels)}"
         found.append(([Mark(across.verdict, "")], wrap(text, letters - _LETTERS_OF_MARK)))
     return found

@@ -16,10 +16,10 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from vitscope.claims.points import Published, bands
-from vitscope.drawing.axes import axes_of_published, has_axis_behind, mark_empty_axes, tick_locator
+from vitscope.drawing.axes import mark_empty_axes, share_limits, tick_locator
 from vitscope.drawing.counts import count_rows, counts_of_panels, say_counts
 from vitscope.drawing.figure import Member, rows_of, with_variable
-from vitscope.drawing.legends import INTERVAL, Legend, published_legend_label
+from vitscope.drawing.legends import INTERVAL, Legend, another_model, published_legend_label
 from vitscope.drawing.looks import BANDS, GRAY, INTERVAL_ALPHA, Look, look_of, looks_of, text_scale
 from vitscope.errors import VitscopeError
 
@@ -29,7 +29,6 @@ _LEAST = 1.6  # the narrowest panel beside others
 LEAST_SQUARE = 1.8  # the narrowest square panel beside others
 _AROUND_TITLE = 1.1  # the labels left of a panel and the note right of its title
 _BAR = 0.7  # a colour bar
-_BEHIND = 0.5  # a second y axis
 
 # Letters per inch of the width of a panel and its labels.
 _LETTERS = 13  # of a title or a label
@@ -42,14 +41,15 @@ _NOTE |= {"xycoords": "axes fraction", "fontsize": "x-small", "color": GRAY}
 _OVER, _CORNER = "lines over a panel", "note over a corner"
 _OVER_TICK = 5  # points from a panel to the lines over it
 _OVER_LINES, _LINE_OVER = 6, 8.2  # points from there to the title, without and for each line
-_OVER_NOTE = 9  # points between a panel and a title above its note
+_OVER_NOTE = 10.4  # points between a panel and a title above its note
 
 # Heights in inches.
 _ROW_HEIGHT = 1.8
 _LEGEND_HEIGHT = 0.2
 _ROWS_AXES_HEIGHT = 0.75  # the x axis and the title of a panel with a row for each label
 _HEIGHT_WITH_STRIP = 2.3
-_NOTE_HEIGHT = 0.11
+_NOTE_HEIGHT = 0.14
+_OVER_WRITTEN = 0.02  # above that note
 
 _given: ContextVar[Axes | None] = ContextVar("axes that are drawn in", default=None)
 # Whether panels of one quantity share a scale or have their own.
@@ -74,24 +74,18 @@ def columns_of(count: int, least: float = _LEAST) -> int:
 
 @dataclass(frozen=True)
 class Panel:
-    """The panel of a model: axes, look, rows, and published points, which are drawn in `back`."""
+    """The panel of a model: axes, look, rows, and published points that are drawn over them."""
 
     axes: Axes
     look: Look
     legend: Legend
     rows: pd.DataFrame
     theirs: Published | None = None
-    back: Axes | None = None
 
-    def behind(self, label: str) -> Axes:
-        """Return the axes for published points: a second y axis if they are of another model."""
-        return axes_of_published(self.axes, label, self.theirs)
-
-    def draw_bands(self, points: pd.DataFrame, behind: Axes | None = None) -> None:
+    def draw_bands(self, points: pd.DataFrame) -> None:
         """Shade the depth bands between the cut points of a model, behind everything else."""
         for band in bands(points):
-            axes = self.axes if behind is None else behind
-            axes.axvspan(band.start, band.end, **BANDS[band.kind], zorder=0)
+            self.axes.axvspan(band.start, band.end, **BANDS[band.kind], zorder=0)
             self.legend.add_band(band.kind)
         self.axes.set_xlim(0, 1)
 
@@ -118,7 +112,8 @@ class Panel:
 class Panels:
     """A figure and its axes, one for each model; axes at an outer edge carry the labels.
 
-    The figure is not `whole` if the caller gave the axes; panels below others are not `titled`.
+    The last axes may be for published points. The figure is not `whole` if the caller gave the
+    axes; panels below others are not `titled`.
     """
 
     figure: Figure
@@ -127,6 +122,7 @@ class Panels:
     whole: bool = True
     legend: Legend = field(default_factory=Legend)
     titled: bool = True
+    _published: list[Axes] = field(default_factory=list)
 
     def of_models(
         self,
@@ -136,23 +132,25 @@ class Panels:
         published: Mapping[str, Published] | None = None,
     ) -> Iterator[Panel]:
         """Yield the panel of each model, with its title and with its rows of the table."""
-        for axes, member in zip(self.axes, members, strict=True):
+        for axes, member in zip(self.axes[: len(members)], members, strict=True):
             if self.titled:
                 axes.set_title(self.in_lines(member.label))
             rows, look = rows_of(table, member.model, order), look_of(member)
             theirs = (published or {}).get(member.model)
             count_rows(rows, axes)
-            yield Panel(axes, look, self.legend, rows, theirs)
+            over = theirs if theirs and theirs.same_model else None
+            yield Panel(axes, look, self.legend, rows, over)
 
     def of_published(
         self, members: Sequence[Member], published: Mapping[str, Published]
     ) -> Iterator[Panel]:
-        """Yield a panel for the published points of each model; drop the panels of others."""
-        for axes, member in zip(self.axes, members, strict=True):
+        """Yield one of the last panels for the published points of each model; drop the others."""
+        for axes, member in zip(self.axes[len(self.axes) - len(members) :], members, strict=True):
             if theirs := published.get(member.model):
                 same = "" if theirs.same_model else "\n(another model)"
-                axes.set_title(f"Published: {theirs.series}{same}")
-                yield Panel(axes, look_of(member), self.legend, theirs.points)
+                axes.set_title(self.in_lines(f"Published: {theirs.series}") + same)
+                self._published.append(axes)
+                yield Panel(axes, look_of(member), self.legend, theirs.points, theirs)
             else:
                 axes.remove()
 
@@ -180,13 +178,12 @@ class Panels:
     def label(self, x: str, y: str, scales: Scales | None = None) -> None:
         """Label the x axis below each column and the y axis left of each row, and set scales.
 
-        A panel also has its own y label if a second y axis separates it from the panel on its left.
         Call this after drawing, since it writes "no values" into empty panels. `scales` is the
-        default for panels of one quantity.
+        default for panels of one quantity; published points of another model have their own.
         """
         for axes in self.axes:
             mark_empty_axes(axes)
-        shared = scales is not None and self._set_scales(_scales.get(None) or scales)
+        shared = self._set_scales(_scales.get(None) or scales) if scales else []
         labelled = set()
         for position, axes in enumerate(self.axes):
             if axes not in self.figure.axes:
@@ -194,35 +191,36 @@ class Panels:
             below = self.axes[position + self.columns :: self.columns]
             if not {*below} & {*self.figure.axes}:
                 axes.set_xlabel(self.in_lines(x))
-            row, column = divmod(position, self.columns)
-            if row not in labelled or (column and has_axis_behind(self.axes[position - 1])):
+            row = position // self.columns
+            if row not in labelled:
                 axes.set_ylabel(y)
-            elif shared:
+            elif axes in shared:
                 axes.tick_params(axis="y", which="both", labelleft=False)
             if len(axes.get_yticks()):
                 labelled.add(row)
         if self.whole:
             self.figure.align_ylabels()
 
-    def _set_scales(self, scales: Scales) -> bool:
+    def _set_scales(self, scales: Scales) -> list[Axes]:
+        """Set the scales of panels, and return those that share one."""
         there = [axes for axes in self.axes if axes in self.figure.axes and len(axes.get_yticks())]
         shown = [axes for axes in there if np.isfinite(axes.dataLim.intervaly).all()]
-        lows, highs = zip(*(axes.get_ylim() for axes in shown), strict=True) if shown else ((), ())
-        if len({*zip(lows, highs, strict=True)}) < 2:
-            return len(shown) > 1
-        if scales == "own":
-            self._say_own_scales(shown)
-            return False
-        for axes in shown:
-            axes.set_ylim(min(lows), max(highs))
-        return True
+        if scales == "shared":
+            measured = [axes for axes in shown if axes not in self._published]
+            share_limits(measured or shown)
+        alike = {axes.get_ylim() for axes in shown}
+        if len(alike) < 2:
+            return shown
+        apart = shown if scales == "own" else [axes for axes in shown if axes in self._published]
+        self._say_own_scales(apart)
+        return [axes for axes in shown if axes not in apart]
 
     def _say_own_scales(self, shown: Sequence[Axes]) -> None:
         """Write above each panel that it has its own scale; raise long titles above this note."""
         bars = [axes for axes in self.figure.axes if axes.get_label() == "<colorbar>"]
         room = (self.figure.get_figwidth() - _BAR * bool(bars)) / self.columns - _AROUND_TITLE
-        room = room / text_scale() - _BEHIND * any(map(has_axis_behind, shown))
-        longest = max(len(axes.get_title().rpartition("\n")[2]) for axes in shown)
+        room /= text_scale()
+        longest = max(len(line) for axes in shown for line in axes.get_title().split("\n"))
         for axes in shown:
             if longest > max(0, _LETTERS_OF_TITLE * room):
                 axes.set_title(axes.get_title(), pad=_OVER_NOTE)
@@ -243,6 +241,11 @@ class Panels:
             self.figure.set_figwidth(width)
         if self.whole and height is not None:
             self.figure.set_figheight(height)
+
+
+def members_apart(members: Sequence[Member], published: Mapping[str, Published]) -> list[Member]:
+    """Return the models whose published points are of another one, and need panels of their own."""
+    return [each for each in members if another_model([*filter(None, [published.get(each.model)])])]
 
 
 def drawing_in(axes: Axes | None) -> AbstractContextManager[None]:
@@ -406,5 +409,6 @@ def _write_above(figure: Figure, note: str) -> None:
         height = figure.get_figheight()
         figure.set_figheight(height + _NOTE_HEIGHT)
         layout.set(rect=(0, 0, 1, height / (height + _NOTE_HEIGHT)))
-    written = figure.text(1, 1, note, ha="right", va="top", color=GRAY, fontsize="x-small")
+    top = 1 - _OVER_WRITTEN / figure.get_figheight()
+    written = figure.text(1, top, note, ha="right", va="top", color=GRAY, fontsize="x-small")
     written.set_in_layout(False)

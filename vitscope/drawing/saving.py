@@ -22,10 +22,10 @@ from vitscope.drawing.looks import with_palette
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.whole import atomic_path
 
-# The smallest text of a figure, in points.
-SMALLEST = 5.0
+# The smallest text of a figure, in points, and the smallest exponent.
+SMALLEST, RAISED = 6.0, 5.0
 # The smallest labels with exponents, which matplotlib draws at 0.7 of the size of the label.
-_WITH_RAISED = SMALLEST / 0.7
+_WITH_RAISED = RAISED / 0.7
 _SIZES = (
     "font.size",
     "figure.labelsize",

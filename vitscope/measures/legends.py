@@ -23,9 +23,9 @@ LEGENDS = {
         "distinguish models of one family."
     ),
     "published": (
-        "- *Open markers, dotted*: the published points.\n"
-        "- *Right axis, gray*: the scale of the published points where they belong to another "
-        "model than the measured one; then compare only the shapes."
+        "- *Open markers, dotted*: the published points. "
+        "Where they belong to another model than the measured one, they have panels of their own; "
+        "then compare only the shapes."
     ),
     "open_signs": (
         "- *Hollow markers on a curve*: whether the block before raises the value is open: other "

@@ -100,7 +100,7 @@ def sketch_fit(panel: Panel) -> None:
 sketch_fit_by_window = sketch_fit
 
 
-_POWERS = {-1000: "\N{MINUS SIGN}10³", -10: "\N{MINUS SIGN}10", 0: "0", 10: "10", 1000: "10³"}
+_POWERS = {-1000: "\N{MINUS SIGN}10³", 0: "0", 1000: "10³"}
 
 
 def sketch_hessian(panel: Panel) -> None:

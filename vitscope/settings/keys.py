@@ -584,7 +584,8 @@ class Style:
     )
     font_size: float = setting(
         7.0,
-        "Points of text, with which titles, labels and ticks grow; nothing is below 5.",
+        "Points of text, with which titles, labels and ticks grow; nothing is below 6, but "
+        "exponents at 5.",
         minimum=5,
         maximum=9,
     )

@@ -6,7 +6,6 @@ from tests.helpers.claims import published
 from tests.helpers.drawing import RESNET, VIT, drawn_from
 from tests.helpers.shown import legend_labels
 from vitscope.drawing.figure import Member
-from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import look_of
 from vitscope.measures.scores import calibration_scores, scores_by_confidence, scores_of
 from vitscope.package_data import PUBLISHED_POINTS
@@ -38,73 +37,50 @@ def marks(axes, face):
     return [line for line in lines if (line.get_markerfacecolor() == "white") == (face == "open")]
 
 
-def placed(kind, place, value):
-    """Return where a value is marked: models stand one below or one beside the other."""
-    return [value, place] if kind == "fit" else [place, value]
-
-
-@pytest.mark.parametrize(("kind", "order"), [("fit", ORDER), ("fit_by_window", FAMILIES)])
-def test_marks_and_intervals_show_the_table(kind, order):
-    figure = drawn_from(kind, {"fit": TABLE}, MEMBERS)
+@pytest.mark.parametrize("kind", ["fit", "fit_by_window"])
+def test_points_and_intervals_show_the_table(kind):
+    (axes,) = drawn_from(kind, {"fit": TABLE}, MEMBERS).axes
     indexed = TABLE.set_index(["model", "metric"])
-    for axes, metric in zip(figure.axes, METRICS, strict=True):
-        for place, (mark, model) in enumerate(zip(marks(axes, "filled"), order, strict=True)):
-            row, look = indexed.loc[(model, metric)], look_of(Member(model, model, model))
-            assert mark.get_xydata().tolist() == [placed(kind, place, row["value"])]
-            assert (mark.get_color(), mark.get_marker()) == (look.color, look.marker)
-            (segment,) = axes.collections[place].get_segments()
-            if metric == "error_percent":
-                ends = [placed(kind, place, row[end]) for end in ("ci_low", "ci_high")]
-                assert segment.tolist() == ends
-            else:
-                assert not segment.size
-    error, loss = figure.axes
-    axis = error.yaxis if kind == "fit" else error.xaxis
-    assert [label.get_text() for label in axis.get_ticklabels()] == order
-    if kind == "fit":
-        # The smallest error is on top.
-        assert error.get_ylim() == loss.get_ylim() == (5.6, -0.6)
+    filled = marks(axes, "filled")
+    for place, (mark, model) in enumerate(zip(filled, FAMILIES, strict=True)):
+        error, loss = (indexed.loc[(model, metric)] for metric in METRICS)
+        look = look_of(Member(model, model, model))
+        assert mark.get_xydata().tolist() == [[error["value"], loss["value"]]]
+        assert (mark.get_color(), mark.get_marker()) == (look.color, look.marker)
+        across, up = axes.collections[2 * place : 2 * place + 2]
+        ends = [[error[end], loss["value"]] for end in ("ci_low", "ci_high")]
+        assert [each.tolist() for each in across.get_segments()] == [ends]
+        # The loss has no interval.
+        assert not sum(segment.size for segment in up.get_segments())
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Test error (%)", "Training NLL")
 
 
 @pytest.mark.parametrize("same_models", [True, False])
-@pytest.mark.parametrize(("kind", "order"), [("fit", ORDER), ("fit_by_window", FAMILIES)])
-def test_published_points_are_open_and_of_other_models_on_axes_of_their_own(
-    kind, order, same_models
-):
+@pytest.mark.parametrize("kind", ["fit", "fit_by_window"])
+def test_published_points_are_open_and_of_other_models_in_a_panel_of_their_own(kind, same_models):
     file, series = FILES[kind], SERIES[kind]
     points = published(kind, file, series, same_models)
     figure = drawn_from(kind, {"fit": TABLE}, MEMBERS, points)
     theirs = pd.read_csv(PUBLISHED_POINTS / file).set_index(["model", "metric"])["value"]
-    # Of `fit`, panels to the right of the measured ones; else axes behind these.
-    measured, others = figure.axes[:2], figure.axes[1::2] if kind == "fit" else figure.axes[2:]
-    assert len(figure.axes) == (2 if same_models else 4)
-    others = [] if same_models else others
-    for axes, metric in zip(others or measured, METRICS, strict=True):
-        shown = [place for place, name in enumerate(order) if name in series]
-        values = [theirs[series[order[place]], metric] for place in shown]
-        for mark, place, value in zip(marks(axes, "open"), shown, values, strict=True):
-            (point,) = mark.get_xydata().tolist()
-            at = point[kind == "fit"]
-            assert point == placed(kind, at, value)
-            # Beside the measured one, and before the next model; alone in a panel of its own.
-            alone = kind == "fit" and not same_models
-            assert at == place if alone else 0 < at - place < 0.5
+    assert len(figure.axes) == (1 if same_models else 2)
+    shown = [series[name] for name in FAMILIES if name in series]
+    found = [mark.get_xydata().tolist() for mark in marks(figure.axes[-1], "open")]
+    assert found == [[[theirs[name, metric] for metric in METRICS]] for name in shown]
 
 
-def test_trainings_of_a_recipe_stand_at_one_place_and_their_means_are_joined():
-    recipes = ["resnet", "resnet", "resnet", "swin", "alternet", "alternet"]
-    pairs = zip(FAMILIES, recipes, strict=True)
-    members = [Member(family, family, family, recipe=recipe) for family, recipe in pairs]
-    figure = drawn_from("fit_by_window", {"fit": TABLE}, members)
-    error = figure.axes[0]
-    assert [label.get_text() for label in error.get_xticklabels()] == ["resnet", "swin", "alternet"]
-    (joined,) = (line for line in error.lines if len(line.get_xdata()) == 3)
-    means = [np.mean(ERRORS[:3]), ERRORS[3], np.mean(ERRORS[4:])]
-    np.testing.assert_allclose(joined.get_ydata(), means)
-    places = np.array([mark.get_xdata()[0] for mark in marks(error, "filled")])
-    assert places.round().tolist() == [0, 0, 0, 1, 2, 2]
-    assert (np.diff(places) > 0).all()
-    assert [places[:3].mean(), places[4:].mean()] == pytest.approx([0, 2])
+def test_trainings_of_a_recipe_look_alike_and_recipes_of_one_family_do_not():
+    recipes = [0, 0, 0, 3, 4, 4]
+    names = [f"m{n}" for n in range(6)]
+    members = [
+        Member(name, name, "vit", recipe=f"m{of}") for name, of in zip(names, recipes, strict=True)
+    ]
+    table = pd.concat([rows(name, 10 + nth) for nth, name in enumerate(names)])
+    figure = drawn_from("fit_by_window", {"fit": table}, members)
+    (axes,) = figure.axes
+    looks = [(mark.get_color(), mark.get_marker()) for mark in marks(axes, "filled")]
+    assert [looks.index(look) for look in looks] == recipes
+    assert len({marker for _, marker in looks}) == 3
+    assert legend_labels(figure)[:3] == ["m0", "m3", "m4"]
 
 
 BOTH = (RESNET, VIT)
@@ -262,21 +238,6 @@ def test_bins_of_a_few_images_are_left_out_and_others_have_wilsons_interval():
     (lines,) = axes.collections
     found = [segment[:, 1] for segment in lines.get_segments()]
     np.testing.assert_allclose(found, ends / (1 + z**2 / n)[:, None], rtol=1e-9)
-
-
-def test_the_key_of_windows_names_the_line_between_means():
-    seeds = [Member(f"m{n}", f"M {n}", "vit", recipe="m0") for n in range(2)]
-    table = pd.concat([rows(each.model, 10 + nth) for nth, each in enumerate(seeds)])
-    figure = drawn_from("fit_by_window", {"fit": table}, seeds)
-    labels = legend_labels(figure)
-    assert labels[0] == "mean of the trainings of a recipe"
-    (legend,) = figure.legends
-    handles = dict(zip(labels, legend.legend_handles, strict=True))
-    # What is a line in the key is one in the panels; the interval stands upright in both.
-    assert handles[labels[0]].get_linestyle() == "-"
-    assert handles[INTERVAL].get_marker() == "|"
-    one = drawn_from("fit_by_window", {"fit": rows("m0", 10)}, seeds[:1])
-    assert labels[0] not in legend_labels(one)
 
 
 def test_bins_without_a_hit_have_a_gap():

@@ -80,7 +80,7 @@ def test_bands_lie_where_the_paper_has_them(table):
 
 
 @pytest.mark.parametrize("same_models", [True, False])
-def test_points_of_another_model_have_their_own_axis(table, same_models):
+def test_points_of_another_model_have_their_own_panel(table, same_models):
     theirs = published("feature_variance", "fig9.csv", SERIES, same_models)
     axes = drawn(table, theirs).axes
     assert [len(each.lines) for each in axes] == ([2, 2] if same_models else [1, 1, 1, 1])

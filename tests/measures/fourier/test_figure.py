@@ -138,7 +138,7 @@ def test_five_models_stand_side_by_side_on_one_scale(drawn):
 
 
 @pytest.mark.parametrize("same_models", [True, False])
-def test_published_points_of_another_model_have_their_own_axis(drawn, same_models):
+def test_published_points_of_another_model_have_their_own_panel(drawn, same_models):
     theirs = published(DEPTH, "fig8.csv", {"vit": "ViT"}, same_models)
     axes = drawn(DEPTH, [VIT, RESNET], theirs).axes
     assert [len(each.lines) for each in axes] == ([2, 1] if same_models else [1, 1, 1])

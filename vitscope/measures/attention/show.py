@@ -50,19 +50,20 @@ def _reference_curve(column: str, label: str = "attending to all alike") -> Curv
 
 
 def _depths_of_published_blocks(theirs: pd.DataFrame, rows: pd.DataFrame) -> pd.Series:
-    """Return the depth of each published block: the depth of the attention with the same index."""
+    """Return the depth of each published block: the depth of the attention with the same index.
+
+    In a panel of their own, each block is an attention and an MLP, as in a ViT.
+    """
+    if "attention" not in rows:
+        depths: pd.Series = (theirs["block"] + 0.5) / (theirs["block"].max() + 1)
+        return depths
     return theirs["block"].map(rows.drop_duplicates("attention").set_index("attention")["depth"])
 
 
 plot_attention_nmi = chart_by_head(
     "nmi",
     "Normalized mutual\ninformation",
-    Theirs(
-        "attention_nmi",
-        "normalized mutual\ninformation",
-        "mean of heads",
-        _depths_of_published_blocks,
-    ),
+    Theirs("attention_nmi", "mean of heads", _depths_of_published_blocks),
 )
 plot_attention_low_pass = chart_by_head(
     "let_through",
@@ -82,9 +83,7 @@ _RENORMALIZED = chart_by_head(
     "distance_renormalized",
     _DISTANCE,
     _reference_curve("distance_uniform"),
-    Theirs(
-        "attention_distance_px", _DISTANCE.lower(), "mean of heads", _depths_of_published_blocks
-    ),
+    Theirs("attention_distance_px", "mean of heads", _depths_of_published_blocks),
     mean="mean of heads, renormalized",
 )
 _AS_IT_IS = chart_by_head("distance", _DISTANCE, mean="mean of heads, not renormalized")

@@ -21,23 +21,20 @@ from vitscope.claims.statistics import (
     rank_correlation,
     share,
 )
-from vitscope.drawing.axes import align_zeros_of_axes
 from vitscope.drawing.charts import Chart, Curve, Level, Rows
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import CURVE, HOLLOW_OF_ALL, INTERVAL_BAR, OF_ALL, ZERO
-from vitscope.drawing.panels import Panel, make_panels
+from vitscope.drawing.panels import Panel, make_panels, members_apart
 from vitscope.files.arrays import Array
 
 _LABEL = "Δ accuracy (pp)"
-# Free space above the highest point, as a share of the range from zero to the lowest point.
-_ROOM = 0.06
 # The `source` of a published point that lies outside its figure, and so was extrapolated.
 _OFF_SCALE = "extrapolated_offscale"
 _OFF_SCALE_MARKER = 7  # A caret that points down.
 
 
-def _draw_published_lesions(panel: Panel, theirs: Published, back: Axes) -> None:
+def _draw_published_lesions(panel: Panel, theirs: Published) -> None:
     units, look = theirs.points, panel.look
     # The index of published units begins at 0, and their depth goes from 0 to 1.
     depth = (units["index"] + 0.5) / (round((units["index"] / units["depth"]).iloc[-1]) + 1)
@@ -48,23 +45,21 @@ def _draw_published_lesions(panel: Panel, theirs: Published, back: Axes) -> None
     if off.any():
         panel.legend.add_marker("extrapolated", caret, look)
     for rows, style in ((~off, look.hollow), (off, caret)):
-        back.plot(depth[rows], units["change"][rows], linestyle="", **style, zorder=2.5)
+        panel.axes.plot(depth[rows], units["change"][rows], linestyle="", **style, zorder=2.5)
 
 
 def plot_lesion(
     table: pd.DataFrame, blocks: pd.DataFrame, members: Members, published: AllPublished
 ) -> Figure:
     """Draw one panel per model: the change of accuracy without each unit, in the unit's band."""
-    panels = make_panels(len(members))
+    apart = members_apart(members, published)
+    panels = make_panels(len(members) + len(apart))
     models = panels.of_models(members, table, published=published)
-    drawn = set[Axes]()
     for panel, member in zip(models, members, strict=True):
         points = rows_of(blocks, member.model, ["index"])
-        back = panel.behind(_LABEL)
-        panel.draw_bands(points, back)
-        back.axhline(0, **ZERO, zorder=0.5)
+        panel.draw_bands(points)
         if panel.theirs:
-            _draw_published_lesions(panel, panel.theirs, back)
+            _draw_published_lesions(panel, panel.theirs)
         # A unit is in the middle of its band.
         middles = points.set_index("index")["depth"].rolling(2).mean()
         units, look = panel.rows, panel.look
@@ -73,9 +68,11 @@ def plot_lesion(
         panel.axes.plot(depth, units["change"], **look.line, linestyle="", zorder=3)
         if low.notna().any():
             panel.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": look.color}, look.color)
-        drawn |= {panel.axes, back}
-    # Align the zeros of all axes, so that panels with published points keep the shared scale.
-    align_zeros_of_axes(drawn, lambda above: above + _ROOM)
+    for panel, member in zip(panels.of_published(apart, published), apart, strict=True):
+        _draw_published_lesions(panel, published[member.model])
+        panel.axes.set_xlim(0, 1)
+    for axes in panels.axes:
+        axes.axhline(0, **ZERO, zorder=0.5)
     return panels.finish("Normalized depth", _LABEL, "shared")
 
 

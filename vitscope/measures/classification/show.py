@@ -1,10 +1,9 @@
-from collections.abc import Collection, Mapping
-from textwrap import wrap
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -30,15 +29,12 @@ from vitscope.claims.claim import (
 from vitscope.claims.intervals import RESAMPLED, known_share_interval
 from vitscope.claims.points import AllPublished, Points
 from vitscope.claims.statistics import Found, Statistic, larger, one_value, smaller, value_of
-from vitscope.drawing.axes import axes_of_published, draw_points_with_intervals
+from vitscope.drawing.axes import draw_points_with_intervals
 from vitscope.drawing.counts import count_rows
-from vitscope.drawing.figure import Member, Members, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import (
     INTERVAL,
-    Legend,
-    another_model,
     percent,
-    published_legend_label,
 )
 from vitscope.drawing.looks import (
     BAR_ALPHA,
@@ -49,23 +45,20 @@ from vitscope.drawing.looks import (
     HATCHED,
     INTERVAL_BAR,
     INTERVAL_WIDTH,
-    JOINED,
     PALE,
     REFERENCE,
-    ROW,
     TICK,
     Look,
     look_of,
-    text_scale,
 )
 from vitscope.drawing.panels import (
     Panel,
     Panels,
-    make_panels,
     make_panels_with_strips,
     make_row_panels,
     write_over_panel,
 )
+from vitscope.drawing.scatter import plot_scatter
 from vitscope.measures.classification.compute import (
     count_classifications_by_cue,
     letters_of,
@@ -73,146 +66,25 @@ from vitscope.measures.classification.compute import (
 )
 from vitscope.measures.per_image import bootstrap_image_means
 
-# Distances in units of the distance between two models.
-_BELOW = 0.3  # from measured points down to published ones
-_BESIDE = 0.2  # from measured points to published ones on their right
-_APART = 0.14  # between training runs of the same recipe
 LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
-# The minimum width, in inches, of panels that share their rows.
-_LEAST = 1.2
-
-
-def _within_sentence(label: str) -> str:
-    """Return a label with a small first letter, as within a sentence."""
-    return f"{label[0].lower()}{label[1:]}"
-
-
-def explain_fit_marks(
-    legend: Legend, published: AllPublished, axis: str, upright: bool = False
-) -> None:
-    """Explain the marks in the legend; `axis` says where published points of other models are."""
-    look = Look(GRAY, "o")
-    legend.add_marker("measured", look.line)
-    if upright:
-        # A line in the key is the one that joins means.
-        legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": GRAY})
-    else:
-        legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
-    if published:
-        label = published_legend_label(published.values(), others="other models", axis=axis)
-        legend.add_marker(label, look.hollow)
 
 
 def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw a row per model, by increasing error: left its error, right its training loss."""
-    rows = {member.model: rows_of(table, member.model).set_index("metric") for member in members}
-    errors = {model: float(found["value"]["error_percent"]) for model, found in rows.items()}
-    ordered = sorted(members, key=lambda member: errors[member.model])
-    apart = another_model(published.values())
-    count = len(LABELS) * (1 + apart)
-    panels = make_row_panels([member.label for member in ordered], 0.24, count=count, least=_LEAST)
-    for axes, theirs, metric in zip(
-        panels.axes[:: 1 + apart], panels.axes[apart :: 1 + apart], LABELS, strict=True
-    ):
-        for position, member in enumerate(ordered):
-            look = look_of(member)
-            count_rows(rows[member.model].loc[[metric]], axes)
-            ends = rows[member.model].loc[metric, ["ci_low", "value", "ci_high"]]
-            draw_points_with_intervals(axes, position, ends, look.line)
-            if member.model in published:
-                points = published[member.model].points
-                values = points.loc[points["metric"] == metric, "value"]
-                heights = [position + _BELOW * (not apart)] * len(values)
-                theirs.plot(values, heights, linestyle="", **look.hollow, zorder=2.5)
-        if apart:
-            theirs.set_xlabel(
-                panels.in_lines(f"Published {_within_sentence(LABELS[metric])}"), color=GRAY
-            )
-        axes.set_xlabel(panels.in_lines(LABELS[metric]))
-    for axes in panels.axes:
-        for position in range(len(ordered)):
-            axes.axhline(position, **ROW, zorder=0)
-        axes.margins(x=0.08)
-    explain_fit_marks(panels.legend, published, "panels of their own")
-    panels.legend.draw(panels.figure)
-    return panels.figure
+    """Draw a point per model: its training loss over its test error."""
+    models = [member.model for member in members]
+    shown = table[table["model"].isin(models) & table["metric"].isin([*LABELS])]
+    counted = {label: shown[shown["metric"] == metric] for metric, label in LABELS.items()}
+    wide = shown.pivot(index="model", columns="metric", values=["value", "ci_low", "ci_high"])
+    ends = {"value": "", "ci_low": "_low", "ci_high": "_high"}
+    wide.columns = [f"{metric}{ends[end]}" for end, metric in [*wide.columns]]
+    theirs = {
+        model: replace(curve, points=curve.points.set_index("metric")[["value"]].T)
+        for model, curve in published.items()
+    }
+    return plot_scatter(wide, counted, LABELS, members, theirs)
 
 
-# Characters per inch of width; if a word is wider than a model's place, all names are rotated.
-_CHARACTERS = 10
-# The height that each character of the longest name adds to the figure if names are rotated.
-_INCHES_PER_CHARACTER = 0.055
-
-
-def _draw_fit_by_recipe(axes: Axes, rows: pd.DataFrame, groups: Collection[Members]) -> None:
-    models = [[member.model for member in group] for group in groups]
-    axes.plot([rows.loc[each, "value"].mean() for each in models], **JOINED, zorder=2)
-    for place, group in enumerate(groups):
-        for nth, member in enumerate(group):
-            row, look = rows.loc[member.model], look_of(member)
-            across = place + _APART * (nth - (len(group) - 1) / 2)
-            ends: dict[str, Any] = {"color": look.color, "linewidth": INTERVAL_WIDTH}
-            axes.vlines(across, row["ci_low"], row["ci_high"], **ends)
-            axes.plot(across, row["value"], linestyle="", **look.line, zorder=3)
-
-
-def _draw_published_fit(
-    axes: Axes, published: AllPublished, metric: str, members: Members, beside: float
-) -> None:
-    across, values = [], []
-    for place, member in enumerate(members):
-        if member.model in published:
-            points = published[member.model].points.set_index("metric")
-            across.append(place + beside)
-            values.append(points["value"][metric])
-            axes.plot(across[-1], values[-1], linestyle="", **look_of(member).hollow, zorder=2.5)
-    axes.plot(across, values, **JOINED, linestyle=":", zorder=2)
-
-
-def _name_models_of_fit(panels: Panels, members: Members) -> None:
-    inches = panels.figure.get_figwidth() / panels.columns
-    room = max(1, int(_CHARACTERS * inches / len(members) / text_scale()))
-    words = [word for member in members for word in member.label.split()]
-    longest = max(map(len, words), default=1)
-    turned = longest > room
-    # If one name does not fit, break all names into lines as long as the longest word.
-    width = room if all(len(member.label) <= room for member in members) else longest
-    names = [m.label if turned else "\n".join(wrap(m.label, width)) for m in members]
-    for axes in panels.axes:
-        axes.set_xticks(range(len(members)), names, rotation=90 if turned else 0)
-        axes.tick_params(axis="x", length=0)
-        axes.set_xlim(-0.5, len(members) - 0.5)
-    if turned:
-        height = panels.figure.get_figheight() + _INCHES_PER_CHARACTER * max(map(len, names))
-        panels.resize(height=height)
-
-
-def plot_fit_by_window(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw two panels, errors and training losses, with recipes from left to right."""
-    by_recipe: dict[str, list[Member]] = {}
-    for member in members:
-        by_recipe.setdefault(member.recipe or member.model, []).append(member)
-    groups = by_recipe.values()
-    # Label the place of each recipe with the name of its first training.
-    places = [group[0] for group in groups]
-    panels = make_panels(len(LABELS), least=2.2)
-    for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
-        shown = table["model"].isin([m.model for m in members]) & (table["metric"] == metric)
-        count_rows(table[shown], axes)
-        _draw_fit_by_recipe(axes, table[shown].set_index("model"), groups)
-        axes.set_ylabel(label)
-        axes.margins(y=0.12)
-        if published:
-            back = axes_of_published(axes, _within_sentence(label), *published.values())
-            beside = _BESIDE + _APART * (max(map(len, groups)) - 1) / 2
-            _draw_published_fit(back, published, metric, places, beside)
-            back.margins(y=0.12)
-    _name_models_of_fit(panels, places)
-    if any(len(group) > 1 for group in groups):
-        panels.legend.add_line("mean of the trainings of a recipe", JOINED)
-    explain_fit_marks(panels.legend, published, "right axis", upright=True)
-    panels.legend.draw(panels.figure)
-    return panels.figure
+plot_fit_by_window = plot_fit
 
 
 # The minimum number of images in a bin of confidence that is drawn.

@@ -19,12 +19,11 @@ from vitscope.claims.claim import (
 )
 from vitscope.claims.points import AllPublished, Points
 from vitscope.claims.statistics import Statistic, larger, paired, share
-from vitscope.drawing.axes import align_zeros_of_axes, axes_of_published
 from vitscope.drawing.charts import Across, Curve
 from vitscope.drawing.figure import Members
 from vitscope.drawing.legends import published_legend_label
 from vitscope.drawing.looks import DOTTED, GRAY, REFERENCE, THREAD, ZERO, Look, looks_of, text_scale
-from vitscope.drawing.panels import Panels, make_panels, page_width
+from vitscope.drawing.panels import Panels, make_panels, members_apart, page_width, stack_panels
 from vitscope.files.arrays import Array
 from vitscope.measures.disturbed.frequency_noise import (
     filter_images,
@@ -36,6 +35,7 @@ from vitscope.measures.disturbed.frequency_noise import (
 _LABEL = "Δ accuracy (pp)"
 
 _HEIGHT = 2.75  # inches: a figure with pictures above its axes
+_BELOW = 1.35  # inches: a panel of published points below it
 _LOW = 2.4  # inches: a figure without pictures
 # If the labels have this many characters or more in all, the legend needs the page's full width.
 _MANY = 25
@@ -120,26 +120,34 @@ def _draw_noise_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> 
 
 
 def plot_frequency_noise(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw the change of accuracy by frequency, all models in one panel, and the noise above it."""
-    panels = make_panels(1)
+    """Draw the change of accuracy by frequency, all models in one panel, and the noise above it.
+
+    Published points of other models stand in a panel below.
+    """
+    apart = bool(members_apart(members, published))
+    rows = stack_panels(1, 1 + apart)
+    upper, lower = rows[0], rows[-1]
     many = sum(len(member.label) for member in members) >= _MANY
-    panels.resize(page_width() if many else None, _HEIGHT)
-    (axes,) = panels.axes
-    back = axes_of_published(axes, _LABEL, *published.values())
-    back.axhline(0, **ZERO, zorder=0)
-    panels.legend.add_models(members)
+    upper.resize(page_width() if many else None, _HEIGHT + _BELOW * apart)
+    upper.legend.add_models(members)
     curve = Curve("change", style=lambda look: look.curve | {"clip_on": True})
-    for panel in panels.of_models_together(members, table, ["frequency"]):
+    for panel in upper.of_models_together(members, table, ["frequency"]):
         curve.draw(panel, Across("frequency"))
     for member, look in zip(members, looks_of(members), strict=True):
         if theirs := published.get(member.model):
             style = look.hollow | DOTTED
-            back.plot(theirs.points["frequency"], theirs.points["change"], **style, zorder=2.5)
+            lower.axes[0].plot(theirs.points["frequency"], theirs.points["change"], **style)
             label = published_legend_label(published.values(), others="other models")
-            panels.legend.add_line(label, style, look)
-    align_zeros_of_axes({axes, back}, lambda above: max(0.04, 1.06 * above))
-    _draw_noise_frequencies(axes, panel.rows, panels.figure.get_figwidth())
-    return panels.finish("Frequency of the noise", _LABEL)
+            lower.legend.add_line(label, style, look)
+    for axes in dict.fromkeys([*upper.axes, *lower.axes]):
+        axes.axhline(0, **ZERO, zorder=0)
+        axes.margins(x=_MARGIN)
+    _draw_noise_frequencies(upper.axes[0], panel.rows, upper.figure.get_figwidth())
+    if apart:
+        upper.label("", _LABEL)
+        lower.axes[0].set_title("Published")
+        lower.axes[0].xaxis.set_major_formatter(lambda frequency, _: _frequency_label(frequency))
+    return lower.finish("Frequency of the noise", _LABEL)
 
 
 _WHY = (

@@ -135,7 +135,7 @@ _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
 _VARIANCE, _SHARE = "Feature map variance", "Share within images"
 CHANGE_OF_VARIANCE = Change("Change of variance (%)", ratio=True, linear=1)
-_OF_BOTH = Theirs("variance", "variance"), Steps("variance", change=CHANGE_OF_VARIANCE)
+_OF_BOTH = Theirs("variance"), Steps("variance", change=CHANGE_OF_VARIANCE)
 plot_feature_variance = Chart(Rows(_VARIANCE, *_OF_BOTH, scale=begin_at_zero))
 plot_normalized_variance = Chart(
     Rows(

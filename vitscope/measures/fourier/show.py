@@ -38,7 +38,7 @@ COMPONENT = "Δ log amplitude at 1.0π"
 _LEAST = 1.05
 CHANGE_OF_COMPONENT = Change("Change of\nΔ log amplitude at 1.0π", linear=0.1)
 _ENDS = Curve("delta_log_amplitude", change=CHANGE_OF_COMPONENT)
-_BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude", AMPLITUDE), _ENDS))
+_BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude"), _ENDS))
 
 
 def diagonals(rows: pd.DataFrame, _blocks: pd.DataFrame | None = None) -> pd.DataFrame:

@@ -250,7 +250,7 @@ def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished)
     if published:
         if not several:
             legend.add_line("measured", {"color": GRAY})
-        named = published_legend_label(published.values(), axis="same scale")
+        named = published_legend_label(published.values(), where="same scale")
         legend.add_line(named, {"color": GRAY, **DOTTED})
     if published or several:
         legend.draw(parts[-1])

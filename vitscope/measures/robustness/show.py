@@ -21,12 +21,13 @@ from vitscope.claims.intervals import known_share_interval
 from vitscope.claims.points import AllPublished
 from vitscope.claims.statistics import smaller
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
-from vitscope.drawing.axes import begin_at_zero, tick_locator
+from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Members, rows_of
-from vitscope.drawing.legends import INTERVAL, another_model, published_legend_label
+from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import BAR_ALPHA, EVERY_SECOND, GRAY, INTERVAL_WIDTH, Look, looks_of
-from vitscope.drawing.panels import Panels, columns_of, make_panels, page_width
+from vitscope.drawing.panels import Panels, columns_of, page_width
+from vitscope.drawing.scatter import plot_scatter
 
 # The scores that are drawn by severity: column, label, and factor of the values.
 SCORES = (("accuracy", "Accuracy (%)", 100), ("nll", "NLL", 1), ("ece", "ECE (%)", 100))
@@ -35,8 +36,8 @@ _ROW_HEIGHT = 0.2
 _REST_HEIGHT = 0.75  # labels and ticks of the panel of errors
 _LEAST_HEIGHT = 3.0
 _LEAST_WIDTH = 2.5
-# The height of the robustness-against-accuracy panel, relative to a panel of curves.
-_TALLER = 1.25
+# The axes of the panel of one point for each model.
+_AXES = {"accuracy": "Accuracy (%)", "robustness": "Robustness (%)"}
 _ENDS = ["ci_low", "error", "ci_high"]
 # The share of a row's height over which the points of the models are spread.
 _APART = 0.7
@@ -148,37 +149,20 @@ def plot_robustness_by_accuracy(
     table: pd.DataFrame, members: Members, published: AllPublished
 ) -> Figure:
     """Draw the robustness of models by their accuracy, a point for each model."""
-    apart = another_model(published.values())
-    panels = make_panels(2 if apart else 1)
-    # Points have intervals along both axes, which need more height than curves do.
-    panels.resize(height=_TALLER * panels.figure.get_figheight())
-    panels.legend.add_models(members)
-    panels.legend.add_line(INTERVAL, {"color": GRAY, "alpha": BAR_ALPHA})
-    for member, look in zip(members, looks_of(members), strict=True):
-        rows, axes = rows_of(table, member.model), panels.axes[0]
-        count_rows(rows, axes)
-        row = rows[rows["corruption"] == MEAN].iloc[0]
-        accuracy, robustness = 100 - 100 * row["clean_error"], 100 - 100 * row["error"]
-        interval = known_share_interval(row["clean_error"], int(row["images"]))
-        high, low = (100 - 100 * end for end in interval)
-        line: dict[str, Any] = {"color": look.color, "alpha": BAR_ALPHA, "zorder": 1}
-        axes.hlines(robustness, low, high, **line)
-        axes.vlines(accuracy, 100 - 100 * row["ci_high"], 100 - 100 * row["ci_low"], **line)
-        axes.plot(accuracy, robustness, **look.line, linestyle="", zorder=3)
-        if member.model in published:
-            points = published[member.model].points
-            style = {**look.hollow, "linestyle": ""}
-            panels.axes[-1].plot(points["accuracy"], points["robustness"], **style, zorder=2.5)
-    if apart:
-        for axes, title in zip(panels.axes, ("measured", "published"), strict=True):
-            axes.set_title(title)
-    if published:
-        label = published_legend_label(published.values(), others="other models", axis="right")
-        panels.legend.add_marker(label, Look(GRAY, "o").hollow)
-    for axes in panels.axes:
-        axes.xaxis.set_major_locator(tick_locator())
-        axes.margins(0.1)
-    return panels.finish("Accuracy (%)", "Robustness (%)")
+    rows = pd.concat([rows_of(table, member.model) for member in members])
+    errors = rows[rows["corruption"] == MEAN].set_index("model")
+    clean = [
+        known_share_interval(share, int(images))
+        for share, images in zip(errors["clean_error"], errors["images"], strict=True)
+    ]
+    lowest, highest = (list(ends) for ends in zip(*clean, strict=True))
+    # What is not an error: its interval ends where that of the error begins.
+    columns = {"accuracy": "clean_error", "robustness": "error"}
+    columns |= {"robustness_low": "ci_high", "robustness_high": "ci_low"}
+    columns |= {"accuracy_low": "highest", "accuracy_high": "lowest"}
+    errors = errors.assign(lowest=lowest, highest=highest)
+    values = pd.DataFrame({name: 100 - 100 * errors[of] for name, of in columns.items()})
+    return plot_scatter(values, {"": rows}, _AXES, members, published)
 
 
 _ERRS_LESS = smaller("error", "mean corruption error")
