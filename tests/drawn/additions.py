@@ -32,6 +32,8 @@ PLAIN = (
     "x = torch.cat([x[None], a[None]]).sum(0)",
     "x = torch.nn.quantized.FloatFunctional().add(x, a)",
     "x = einops.reduce([x, a], 'k ... -> ...', 'sum')",
+    "x = einops.reduce(torch.stack([a, x]), 'k ... -> ...', 'sum')",
+    "x = torch.cat([x, a], -1).unflatten(-1, (2, -1)).sum(-2)",
     "x = x.scatter_add(1, torch.arange(x.shape[1])[:, None].expand(x.shape), a)",
     "x = (x + a) + b",
     "x = (a + b) + x",
@@ -94,6 +96,14 @@ WEIGHTED = {
     "x = 0.5 * (a - x) + x": ("x", "0.5 * (a - x)"),
     "x = x - 0.5 * (x - a)": ("x", "0.5 * (a - x)"),
     "x = torch.add(x, a - x, alpha=0.5)": ("x", "0.5 * (a - x)"),
+    "x += 0.5 * (a - x)": ("x", "0.5 * (a - x)"),
+    "x = x - (x - a)": ("x", "a - x"),
+    "x = torch.sub(a, x) + x": ("x", "a - x"),
+    "x = x + (a - x).detach()": ("x", "a - x"),
+    "x = x + w * (a - x)": ("x", "w * (a - x)"),
+    "x = torch.addcmul(x, a - x, w)": ("x", "(a - x) * w"),
+    "x = x + (a - x) + b": ("x", "a - x + b"),
+    "x = einops.reduce([x, a], 'k ... -> ...', 'mean')": ("0.5 * x", "0.5 * a"),
 }
 SPELLINGS = (*PLAIN, *WEIGHTED)
 
@@ -109,7 +119,9 @@ def count_terms(text: str) -> int:
 
 def needs_tokens(text: str) -> bool:
     """Tell whether a spelling takes tensors (images, tokens, channels) alone."""
-    return any(word in text for word in ("where", "_add(1", "1:]", "knlc", " w)", "W", "g *"))
+    return any(
+        word in text for word in ("where", "_add(1", "1:]", "knlc", " w)", "w *", "W", "g *")
+    )
 
 
 def needs_front(text: str) -> bool:

@@ -47,6 +47,9 @@ def each() -> Iterator[Network]:
             yield of(Unit(norm=norm, inside=inside))
     for stream in STREAMS:
         yield Network(stream=stream, unused=True)
+        yield Network(stream=stream, exits=True)
+        yield Network(stream=stream, counts=True)
+        yield Network(stream=stream, hooked=True)
         yield Network(stream=stream, returns="dict")
     for what in WHAT:
         yield Network(columns=True, blocks=(Block((Unit((Term(what),)), Unit())),))

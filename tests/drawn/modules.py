@@ -64,6 +64,8 @@ def _shortcut(how: str, before: Place, after: Place) -> nn.Module:
         return nn.Linear(*ends)
     if how == "pool":
         return nn.AvgPool2d(stride)
+    if how == "pad":
+        return Padded(stride)
     if how == "pool conv":
         pool = nn.AvgPool2d(stride) if stride > 1 else nn.AvgPool2d(3, 1, 1)
         return nn.Sequential(pool, nn.Conv2d(*ends, 1, bias=False), nn.BatchNorm2d(ends[1]))
@@ -71,6 +73,18 @@ def _shortcut(how: str, before: Place, after: Place) -> nn.Module:
     if how == "long":
         layers += [nn.Hardtanh(-9, 9), nn.Conv2d(ends[1], ends[1], 1), nn.BatchNorm2d(ends[1])]
     return nn.Sequential(*layers)
+
+
+class Padded(nn.Module):
+    """Every so manieth pixel of half of the channels, and zeros for the others (He et al. 2016)."""
+
+    def __init__(self, stride: int) -> None:
+        super().__init__()
+        self.stride = stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        cut = x[:, : x.shape[1] // 2, :: self.stride, :: self.stride]
+        return F.pad(cut, (0, 0, 0, 0, 0, x.shape[1] - cut.shape[1]))
 
 
 class UnitModule(nn.Module):
@@ -90,7 +104,7 @@ class UnitModule(nn.Module):
             self.gate = nn.Linear(after.channels, after.channels)
         if "W" in spec.add:
             self.W = nn.Parameter(torch.randn(after.channels, after.channels))
-        if " w)" in spec.add:
+        if " w)" in spec.add or "w *" in spec.add:
             self.w = nn.Parameter(0.5 + torch.rand(after.channels))
         if "where" in spec.add:
             self.register_buffer("m", torch.arange(after.tokens)[:, None] % 2 == 0)
@@ -140,6 +154,7 @@ class BlockModule(nn.Module):
     def __init__(self, spec: Block, units: list[UnitModule], board: Board) -> None:
         super().__init__()
         self.how, self.board, self.path = spec.how, board, ""
+        self.after = units[-1].after
         # Streams beside each other: there is none that a branch joins.
         self.unclear = "streams" if spec.how == "hyper" else ""
         self.kinds = kinds_within(spec.units)
@@ -392,6 +407,14 @@ class Drawn(nn.Module):
         self.head = Head(spec.head, place, spec.classes)
         if spec.unused:
             self.unused = nn.Linear(7, 7)
+        if spec.exits:
+            ends = [nn.Linear(spec.width, spec.classes) for _ in self.blocks]
+            self.exits = nn.ModuleList(ends)
+        if spec.counts:
+            self.register_buffer("passes", torch.zeros(()))
+        for module in self.modules() if spec.hooked else ():
+            if isinstance(module, Branch):
+                module.register_forward_hook(lambda *args: 1.5 * args[2])
         for name, module in self.named_modules():
             if hasattr(module, "path"):
                 module.path = name
@@ -420,11 +443,18 @@ class Drawn(nn.Module):
         elif place.stream == "nhwc":
             x = x.permute(0, 2, 3, 1)
         first = next((each for each in self.blocks if not each.unclear), None)
+        left: list[Tensor] = []
         for block in self.blocks:
             if block is first:
                 self.board.note(("stem", place.to_tokens(x).clone(), place), self.board.entries)
             x = block(x)
+            left.append(block.after.to_tokens(x) if self.spec.exits else x)
         logits = self.head(x)
+        if self.spec.exits:
+            for leave, tokens in zip(self.exits, left, strict=True):
+                logits = logits + leave(tokens.mean(1))
+        if self.spec.counts:
+            self.passes += 1
         return {"logits": logits, "stream": x} if self.spec.returns == "dict" else logits
 
 

@@ -19,7 +19,7 @@ HEADS = {
     "nhwc": ("mean", "norm mean", "flat"),
     "nchw": ("mean", "adaptive", "norm adaptive", "flat"),
 }
-SHORTCUTS = ("conv", "pool conv", "long", "pool")
+SHORTCUTS = ("conv", "pool conv", "long", "pad", "pool")
 PLACEMENTS = ("pre", "post", "none", "both", "branch")
 WAYS = (
     *("", "inline", "loop", "twice", "alias", "checkpoint", "shared", "residual", "tuple"),
@@ -82,6 +82,9 @@ class _Drawing:
             head=chance.choice(heads),
             columns=self.stream == "tokens" and self._often(0.1),
             unused=self._often(0.1),
+            exits=self._often(0.08),
+            counts=self._often(0.05),
+            hooked=self._often(0.05),
             returns=self._either("", "dict", rare=0.1),
         )
 
@@ -103,7 +106,7 @@ class _Drawing:
         if stride > 1:
             shortcut = chance.choice(SHORTCUTS)
         elif self.stream == "nchw":
-            shortcut = self._either("", *SHORTCUTS[:3], rare=0.1)
+            shortcut = self._either("", *SHORTCUTS[:4], rare=0.1)
         inside = ""
         if self.placement != "post" and self.stream != "nhwc":
             names = ("sequence", "channels") if self.stream == "tokens" else ("channels",)

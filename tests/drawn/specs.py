@@ -56,7 +56,9 @@ class Between(Spec):
 class Network(Spec):
     """A network: `stream` is its layout, `front` and `back` are tokens that are no positions.
 
-    `columns` has its tokens stand column by column; `unused` has weights that nothing reads.
+    `columns` has its tokens stand column by column; `unused` has weights that nothing reads. With
+    `exits` the head reads the stream behind each block; with `counts` each pass changes a buffer;
+    with `hooked` a forward hook changes what each branch returns.
     """
 
     seed: int = 0
@@ -71,6 +73,9 @@ class Network(Spec):
     head: str = "mean"
     columns: bool = False
     unused: bool = False
+    exits: bool = False
+    counts: bool = False
+    hooked: bool = False
     returns: str = ""
 
     def units(self) -> Iterator[Unit]:

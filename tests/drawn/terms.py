@@ -103,6 +103,11 @@ class OnTokens(nn.Module):
             )
         elif how == "squeeze":
             self.squeeze, self.excite = nn.Linear(c, c // 2), nn.Linear(c // 2, c)
+        elif how == "experts":
+            self.choose = nn.Linear(c, 3)
+            self.experts = nn.Parameter(torch.randn(3, c, c))
+        elif how == "context":
+            self.look, self.of_all = nn.Linear(c, 1), nn.Linear(c, c)
         elif how == "conv1d":
             self.conv = nn.Conv1d(c, c, 3, padding=1)
         else:
@@ -114,6 +119,14 @@ class OnTokens(nn.Module):
             return self.mix(h.transpose(1, 2)).transpose(1, 2)
         if self.how == "squeeze":
             return h * self.excite(self.squeeze(h.mean(1, keepdim=True)).relu()).sigmoid()
+        if self.how == "experts":
+            # A mixture of experts: a product that sums over experts, not over tokens.
+            made = torch.einsum("nlc,ecd->nled", h, self.experts).relu()
+            return torch.einsum("nle,nled->nld", self.choose(h).softmax(-1), made)
+        if self.how == "context":
+            # The context of the whole image (GCNet), the same for all tokens.
+            whole = self.look(h).softmax(1).transpose(1, 2) @ h
+            return h * self.of_all(whole).sigmoid()
         if self.how == "conv1d":
             return self.conv(h.transpose(1, 2)).transpose(1, 2)
         u, gate = self.into(h).chunk(2, -1)
@@ -170,7 +183,7 @@ STRIDING = ("conv", "conv 1", "depthwise", "bottleneck")
 ON_MAPS = (*STRIDING, "pointwise", "pool", "fft")
 # Behind these tokens are a map again, whatever mixed them before; a Fourier transform mixes them.
 MAPPING = (*STRIDING, "pool", "mlp depthwise")
-ON_TOKENS = ("mixer", "squeeze", "conv1d", *SCANS)
+ON_TOKENS = ("mixer", "squeeze", "experts", "context", "conv1d", *SCANS)
 ATTENTIONS = (*OF_TOKENS, *OF_POSITIONS)
 WHAT = (*MLPS, *ON_MAPS, *ON_TOKENS, *(f"attend {how}" for how in ATTENTIONS))
 SCALES = ("", "layer", "rezero", "gate", "squeeze", "drop path", "project", "dropout")
