@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -c envs/constrai
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup all report test test-others test-slurm nightly one-of-nightly lint format regenerate regenerate-figure accept notebooks \
+.PHONY: help setup all report test test-others test-slurm nightly one-of-nightly lint format regenerate regenerate-figure accept images notebooks \
 	site train-mini bench bench-gpu fuzz plan profile clean FORCE
 
 help: ## list what there is
@@ -110,6 +110,13 @@ endif
 accept: $(VENV)/.installed-dev ## make the tables and figures of the last run the expected ones
 	$(BIN)/python -m tests.compare --accept
 	$(BIN)/python -m pytest -q -m last_run --mpl-generate-path=tests/pixels/expected tests/pixels
+
+images: $(VENV)/.installed-dev ## draw the pictures of README.md and docs/ that another study has, and the videos
+	$(BIN)/vitscope make figures/cifar100/fig9.png figures/cifar100/overview.png \
+		figures/walk.webp figures/walk_tokens.webp
+	cp figures/cifar100/fig9.png docs/images/fig9.png
+	cp figures/cifar100/overview.png docs/images/overview_cifar100.png
+	cp figures/walk.webp figures/walk_tokens.webp docs/images/
 
 notebooks: $(VENV)/.installed-dev ## run the notebooks, write what they show
 	$(BIN)/python -m tests.notebooks

@@ -213,8 +213,8 @@ def test_the_axes_of_a_figure_say_what_they_show(kind):
 @pytest.mark.parametrize(
     ("kind", "word"),
     [
-        ("variance_by_epoch", "Blocks that do so:\nhigh frequencies"),
-        ("share_by_epoch", "Blocks that do so:\nshare within images"),
+        ("variance_by_epoch", "Share of blocks by\nchange of high frequencies"),
+        ("share_by_epoch", "Share of blocks by\nchange of share within images"),
         ("shape_texture", "Share of images decided by"),
         ("effective_rank", "largest possible of tokens"),
         ("effective_rank", "means of images"),
@@ -223,7 +223,10 @@ def test_the_axes_of_a_figure_say_what_they_show(kind):
             "50 % of all contributions; above a map, how much of the image it takes",
         ),
         ("attention_nmi", "Normalized mutual\ninformation"),
-        ("attention_low_pass", "High frequencies,\noutput over values"),
+        ("attention_low_pass", "High frequencies let\nthrough (output / values)"),
+        ("lesion", "Change of accuracy\nwithout the block (points)"),
+        ("frequency_noise", "Change of accuracy (points)"),
+        ("attention_distance", "Attention distance\n(pixels)"),
         ("class_maps", "Value of a map, over its largest value"),
         ("hessian", "end of warm-up"),
         ("hessian_density", "Model 0, end of training"),

@@ -67,7 +67,7 @@ plot_attention_nmi = chart_by_head(
 )
 plot_attention_low_pass = chart_by_head(
     "let_through",
-    "High frequencies,\noutput over values",
+    "High frequencies let\nthrough (output / values)",
     _reference_curve("bound", "bound, mean of heads"),
 )
 
@@ -78,7 +78,7 @@ def plot_attention_entropy(table: pd.DataFrame, members: Members) -> Figure:
     return chart(table.assign(largest=np.log(table["keys"])), members=members)
 
 
-_DISTANCE = "Distance (pixels)"
+_DISTANCE = "Attention distance\n(pixels)"
 _RENORMALIZED = chart_by_head(
     "distance_renormalized",
     _DISTANCE,

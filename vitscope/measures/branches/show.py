@@ -28,7 +28,7 @@ from vitscope.drawing.looks import CURVE, HOLLOW_OF_ALL, INTERVAL_BAR, OF_ALL, Z
 from vitscope.drawing.panels import Panel, make_panels, members_apart
 from vitscope.files.arrays import Array
 
-_LABEL = "Δ accuracy (pp)"
+_LABEL = "Change of accuracy\nwithout the block (points)"
 # The `source` of a published point that lies outside its figure, and so was extrapolated.
 _OFF_SCALE = "extrapolated_offscale"
 _OFF_SCALE_MARKER = 7  # A caret that points down.

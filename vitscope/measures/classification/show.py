@@ -147,7 +147,7 @@ def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members:
     for below in histograms.axes:
         below.set_ylim(0, highest)
     diagrams.label("", "Accuracy")
-    return histograms.finish("Confidence", "Share")
+    return histograms.finish("Confidence", "Share of\nimages")
 
 
 _BIAS = ["ci_low", "shape_bias", "ci_high"]

@@ -32,7 +32,7 @@ from vitscope.measures.disturbed.frequency_noise import (
     random_noise_signs,
 )
 
-_LABEL = "Δ accuracy (pp)"
+_LABEL = "Change of accuracy (points)"
 
 _HEIGHT = 2.75  # inches: a figure with pictures above its axes
 _BELOW = 1.35  # inches: a panel of published points below it
