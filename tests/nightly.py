@@ -54,6 +54,12 @@ STEPS = (
     Step("damage, full disks, clocks, caches", 30, "tests/faults"),
     Step("2,000 networks that nobody wrote", 45, module="tests.drawn", cases=("--count", 2000)),
     Step(
+        "200 networks of libraries, by a second reader",
+        24,
+        module="tests.second",
+        cases=("--count", 200),
+    ),
+    Step(
         "damaged files for every reader", 30, module="tests.security.fuzz", cases=("--runs", 2000)
     ),
     Step("runs that are killed 20 times", 60, "tests/faults/test_kills.py"),
