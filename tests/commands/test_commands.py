@@ -95,7 +95,10 @@ def test_without_snakemake_it_is_said_what_to_install(
         (["figures/own/a.pdf", "--config", "studies_dir={own}"], "own.yaml: figures, buildups and"),
         (["figures/own/a.pdf", "--config", "study=mimi"], "study: found 'mimi', allowed: "),
         (["figures/fig9.pdf", "--config", "pathvars=3"], "pathvars: found 3, allowed: keys and "),
-        (["figures/fig9.pdf", "--config", 'studies_dir=" "'], "studies_dir: found ' ', allowed: a "),
+        (
+            ["figures/fig9.pdf", "--config", 'studies_dir=" "'],
+            "studies_dir: found ' ', allowed: a ",
+        ),
     ],
 )
 def test_what_no_study_has_is_refused_before_snakemake_starts(

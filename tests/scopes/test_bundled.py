@@ -72,6 +72,14 @@ def test_what_is_not_there_is_told() -> None:
             bundled("vit", wrong)
 
 
+def test_a_folder_that_no_study_can_be_called_is_refused_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    sentence = refusal(look(**bundled("vit", 1)).save, tmp_path / "x.yaml")
+    assert sentence.startswith("scope.save: name of the folder: found 'x.yaml', allowed: letters")
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.nightly
 def test_saved_it_is_a_model_of_the_study(tmp_path: Path) -> None:
     file = look(**bundled("vit_global", 4)).save(tmp_path / "saved")

@@ -29,7 +29,8 @@ from vitscope.networks.building.own_code import INSTALLED, OwnCode
 from vitscope.networks.checkpoints.conversion import convert, load_converted_model
 from vitscope.scopes.lending import device_of, lend
 from vitscope.scopes.study import IMAGES, WEIGHTS
-from vitscope.settings.keys import Settings
+from vitscope.settings.keys import NAME, Settings
+from vitscope.settings.section import check_section
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
 
@@ -62,6 +63,9 @@ def save_as_study(
             "The images are no pixels of 8 bits, which a study is made of: look at images from 0 "
             "to 255, or from 0 to 1 as they have them, and give mean= and std=."
         )
+    # The study has the name of its folder.
+    name = folder.resolve().name
+    check_section("scope.save", name, NAME, within=("name of the folder",))
     there = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
     with TemporaryDirectory(prefix=".saving-", dir=there) as place:
         beside = Path(place)
@@ -70,7 +74,6 @@ def save_as_study(
         weights = {name: each.detach().cpu() for name, each in network.state_dict().items()}
         copies = {name: each.clone().contiguous() for name, each in weights.items()}
         safetensors.torch.save_file(copies, beside / WEIGHTS)
-        name = folder.resolve().name
         heading = (
             f"# Looked at in memory. Copy this folder into that of the workflow, and there make "
             f"all:\n#   snakemake --config studies_dir={folder} study={name} --cores 2\n"
