@@ -240,6 +240,7 @@ TRANSFORMERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def transformers_networks() -> Iterator[Listed]:
+    declare_torchvision_operators()
     library = importlib.import_module("transformers")
     for name, (ending, options) in TRANSFORMERS.items():
         if hasattr(library, name + ending) and hasattr(library, f"{name}Config"):

@@ -99,3 +99,40 @@ def test_logits_are_taken_out_of_what_holds_them(output: Any) -> None:
 def test_logits_that_nobody_can_tell_are_refused(make: Callable[[], Any], found: str) -> None:
     with pytest.raises(VitscopeError, match=f"returned {found}, allowed: the logits alone"):
         logits_of_network(make())
+
+
+class Inline(nn.Module):
+    """A network that cuts patches and adds all branches in its own forward pass."""
+
+    def __init__(self, blocks: int) -> None:
+        super().__init__()
+        self.stem, self.head = Tokens(), nn.Linear(C, 5)
+        self.layers = nn.ModuleList(mlp() for _ in range(blocks))
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.stem(images)
+        for layer in self.layers:
+            x = x + layer(x)
+        return self.head(x.mean(1))
+
+
+class Around(nn.Module):
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> Tensor:
+        return 2 * self.network(images)
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_a_module_around_a_network_hides_no_unit(blocks: int) -> None:
+    """The first sum was taken for the stem, since the module in which it is takes the images."""
+    network = Inline(blocks).eval()
+    for model in (network, Around(network), Around(Around(network))):
+        found = search_for_cut_points(model, IMAGES)
+        assert [point.kind for point in found.points] == ["stem", *["mlp"] * blocks]
+        x = network.stem(IMAGES)
+        maps = stream(model)
+        assert torch.equal(maps[0], as_map(x))
+        assert torch.equal(maps[1], as_map(x + network.layers[0](x)))

@@ -117,7 +117,8 @@ class CutFinder:
             self._operations[self._dominators[position]].module, module
         ):
             position -= 1
-        return self._dominators[position]
+        # A module that takes the images themselves, as around a whole network, is no block.
+        return self._dominators[position] or self._pass.before(end)
 
     def _end_of_stem(self, first: Cut) -> int:
         """Return where the stem ends: before the first block.
