@@ -126,9 +126,15 @@ class _Shares(NamedTuple):
     value: str
 
 
-_OF_VARIANCE = _Shares("Share of blocks by\nchange of variance", CLAIMS_FEATURE_VARIANCE, "variance")
-_OF_FREQUENCY = _Shares("Share of blocks by\nchange of high frequencies", CLAIMS_FOURIER, "high_frequency")
-_OF_SHARE = _Shares("Share of blocks by\nchange of share within images", CLAIMS_SPATIAL_SHARE, "share")
+_OF_VARIANCE = _Shares(
+    "Share of blocks by\nchange of variance", CLAIMS_FEATURE_VARIANCE, "variance"
+)
+_OF_FREQUENCY = _Shares(
+    "Share of blocks by\nchange of high frequencies", CLAIMS_FOURIER, "high_frequency"
+)
+_OF_SHARE = _Shares(
+    "Share of blocks by\nchange of share within images", CLAIMS_SPATIAL_SHARE, "share"
+)
 # The scale of epochs is logarithmic, since more snapshots are kept of early epochs, and linear near
 # 0, so that epoch 0 has a place.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
