@@ -177,3 +177,13 @@ def test_facts_are_read_as_they_were_saved(tmp_path: Path):
     facts = {"Study": "a <b> & c", "Measured on": "Test error: 2,000 images, NLL: 1,000 images"}
     save(Figure(), tmp_path / "a.svg", "a", facts)
     assert read_facts(tmp_path / "a.svg") == facts
+
+
+@pytest.mark.parametrize("width", [3.504, 5.5])
+def test_a_title_of_the_figure_stands_below_its_count(width):
+    rows = pd.concat([rows_of("hessian", member.model) for member in MEMBERS[:2]])
+    sizes = pd.concat([rows.assign(images=size, bundled=size > 6) for size in (6, 16, 100)])
+    tables = {"hessian": sizes}
+    figure = laid_out("hessian_by_batch", tables, MEMBERS[:2], own={"width": width})
+    assert "bundled" in figure.get_suptitle()
+    assert flaws(figure) == []

@@ -408,7 +408,11 @@ def _write_above(figure: Figure, note: str) -> None:
     if isinstance(layout, ConstrainedLayoutEngine):
         height = figure.get_figheight()
         figure.set_figheight(height + _NOTE_HEIGHT)
-        layout.set(rect=(0, 0, 1, height / (height + _NOTE_HEIGHT)))
+        if figure.get_suptitle():
+            # A title of the figure goes up to its edge, whatever the layout may use.
+            figure.suptitle(f"\n{figure.get_suptitle()}")
+        else:
+            layout.set(rect=(0, 0, 1, height / (height + _NOTE_HEIGHT)))
     top = 1 - _OVER_WRITTEN / figure.get_figheight()
     written = figure.text(1, top, note, ha="right", va="top", color=GRAY, fontsize="x-small")
     written.set_in_layout(False)

@@ -207,7 +207,7 @@ def test_shares_and_magnitudes_are_drawn_over_batch_sizes(batches: int) -> None:
     said = [label for label in found if label in ("one batch", "95 % interval")]
     assert said == (["one batch"] if batches == 6 else ["95 % interval"])
     assert {"batch of the training", *(member.label for member in BOTH)} <= {*found}
-    assert figure.get_suptitle() == "batches of 100 images: bundled spectra"
+    assert figure.get_suptitle().strip() == "batches of 100 images: bundled spectra"
     assert flaws(figure) == []
 
 

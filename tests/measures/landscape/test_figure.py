@@ -239,9 +239,9 @@ BOTH = "Not the loss of training: without the L2 term and on clean images"
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_figure_says_if_its_loss_is_not_that_of_training(drawn, table, kind):
-    assert drawn(kind).get_suptitle() == ""
+    assert drawn(kind).get_suptitle().strip() == ""
     figure = drawn(kind, table=table.assign(weight_decay=0.0, clean=True))
-    assert figure.get_suptitle() == BOTH
+    assert figure.get_suptitle().strip() == BOTH
     one = (
         landscape_caveats(table.assign(weight_decay=0.0), [VIT]),
         landscape_caveats(table.assign(clean=True), [VIT]),

@@ -133,7 +133,7 @@ def test_a_file_may_say_how_parts_are_merged_and_drawn(tmp_path: Path) -> None:
     drawn = show.plot(table, [Member("m", "M", "vit")], **kind.values)
     assert Registry({"tails": own}).drawing(kind) == f"{show.__name__}:plot"
     assert isinstance(drawn, Figure)
-    assert drawn.get_suptitle() == "1 of 1"
+    assert drawn.get_suptitle().strip() == "1 of 1"
 
 
 CLAIMING = (

@@ -67,15 +67,21 @@ def plot_token_norms(table: pd.DataFrame, members: Members) -> Figure:
 
 _BAR_WIDTH = 0.6  # inches: the width of a panel's colour bar
 _TEXT_HEIGHT = 0.35  # inches: the height of a panel's titles
+_NOTE_HEIGHT = 0.25  # inches: the names of models without outliers
 _LEAST_WIDTH = 2.25  # inches: the minimum width of a panel with its colour bar
 _THERE = "Images with an outlier there"
 
 
 def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw, per model, how often positions are outliers at the cut point with the most outliers."""
-    across = columns_of(len(members), _LEAST_WIDTH)
-    panels = make_square_panels(len(members), across * _BAR_WIDTH, _TEXT_HEIGHT, least=_LEAST_WIDTH)
-    for panel, member in zip(panels.of_models(members, table), members, strict=True):
+    """Draw, per model, how often positions are outliers at the cut point with the most outliers.
+
+    Models without outliers are named above, unless none has any.
+    """
+    any_there = table.groupby("model")["outliers"].max() > 0
+    shown = [each for each in members if any_there[each.model]] or [*members]
+    across = columns_of(len(shown), _LEAST_WIDTH)
+    panels = make_square_panels(len(shown), across * _BAR_WIDTH, _TEXT_HEIGHT, least=_LEAST_WIDTH)
+    for panel, member in zip(panels.of_models(shown, table), shown, strict=True):
         row = panel.rows.iloc[int(panel.rows["outliers"].argmax())]
         panel.axes.set(xticks=[], yticks=[])
         said = "no outliers"
@@ -87,6 +93,9 @@ def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
             panel.axes.set(box_aspect=row["height"] / row["width"])
             panel.axes.spines[:].set_visible(True)
         panel.axes.set_title(f"{member.label}\n{said}")
+    if without := [member.label for member in members if member not in shown]:
+        panels.resize(height=panels.figure.get_figheight() + _NOTE_HEIGHT)
+        panels.add_note(f"No outliers: {', '.join(without)}")
     return panels.figure
 
 
