@@ -1,4 +1,4 @@
-from itertools import combinations
+from itertools import combinations, cycle
 from pathlib import Path
 
 import numpy as np
@@ -244,9 +244,23 @@ def test_the_page_fits_paper_and_nothing_lies_over_the_claims(width):
     figure = styled(plot_overview, shown(), claims, LABELS, own={"width": width})
     # US Letter is 11 inches high.
     assert figure.get_figwidth() == 5.5
-    assert figure.get_figheight() < 10.8
+    assert figure.get_figheight() < 11
+    assert_claims_are_whole(figure)
+
+
+def assert_claims_are_whole(figure):
     boxes = [box for text, box in boxes_of(figure) if ": " in text]
     (legend,) = figure.legends
     lowest = legend.get_window_extent().y1
     assert all(is_whole(figure, box) and box.y0 > lowest for box in boxes)
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
+def test_claims_have_their_place_where_names_of_images_take_three_lines():
+    claims = pd.read_csv(EXPECTED / "claims.csv")
+    images = cycle(("shapes32", "scenes32"))
+    seen = [
+        each._replace(data={member.model: next(images) for member in each.members})
+        for each in shown()
+    ]
+    assert_claims_are_whole(styled(plot_overview, seen, claims, LABELS))

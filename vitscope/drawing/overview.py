@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.gridspec import SubplotSpec
+from matplotlib.gridspec import GridSpec, SubplotSpec
 from matplotlib.ticker import MaxNLocator
 
 from vitscope.claims.across import across_networks, common_statement, say_across
@@ -99,7 +99,20 @@ def plot_overview(
         left = _LEFT + side_by_side * (width + _LEFT) / len(columns)
         write_claims_and_verdicts(text, found, left)
     legend.draw(figure)
+    _give_claims_their_height(figure, text, grid, rows)
     return figure
+
+
+def _give_claims_their_height(
+    figure: Figure, text: Axes, grid: GridSpec, rows: Sequence[float]
+) -> None:
+    """Make the page higher where titles of many lines take what the claims, the last row, need."""
+    *panels, needed = rows
+    figure.draw_without_rendering()
+    given = text.get_window_extent().height / figure.dpi
+    if given < needed:
+        grid.set_height_ratios([*(given / needed * high for high in panels), needed])
+        figure.set_figheight(figure.get_figheight() + needed - given)
 
 
 def _columns_of_claims(
