@@ -55,6 +55,8 @@ def run(name: str, folder: Path) -> Any:
         resources={"metadata": {"path": str(work)}},
         timeout=SECONDS_PER_CELL,
         record_timing=False,
+        # Where what is printed breaks depends on how busy the machine is.
+        coalesce_streams=True,
     )
     # Kernels are kept away from the folders of the user.
     with patch.dict(os.environ, SETTINGS | {name: str(own) for name in OWN_FOLDERS}):

@@ -80,5 +80,5 @@ def test_one_step_of_the_night_runs_in_ten_minutes(step: Step) -> None:
         assert [word for word in some if word != "-x"] == whole
         return
     *command, _, seed, option, count = some
-    assert [*command, "--seed", "today", option, "2000"] == whole
-    assert (seed, int(count)) == ("0", 20_000 // (3 * step.minutes))
+    assert [*command, "--seed", "today", option, str(step.cases[1])] == whole
+    assert (seed, int(count)) == ("0", 10 * step.cases[1] // (3 * step.minutes))

@@ -94,7 +94,7 @@ def test_nothing_leaves_the_page(page):
         for text in axes.texts:
             box = text.get_window_extent()
             assert box.x0 >= 0
-            assert box.x1 <= page.bbox.x1
+            assert box.x1 <= page.bbox.x1, text.get_text()
 
 
 def test_a_network_without_a_classifier_has_a_page():

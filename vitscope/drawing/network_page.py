@@ -30,7 +30,7 @@ _PANEL = 0.95
 _EDGES = 0.7  # labels at the edges
 _LEFT = -0.4  # from the edge of panels to the first of two columns of claims
 
-_LETTERS = 50  # per line of a claim
+_LETTERS = 46  # per line of a claim
 _LETTERS_OF_LABEL = 16  # per line of a label
 _SMALL = 6.5  # the size of labels in points
 
