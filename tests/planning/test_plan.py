@@ -1,4 +1,3 @@
-import os
 import re
 from dataclasses import replace
 from functools import partial
@@ -259,10 +258,7 @@ def test_costs_are_summed(frozen: Study) -> None:
 )
 def test_every_study_is_planned_whole(study: Path | str, tmp_path: Path) -> None:
     """Each job of a dry run is known to the plan, with what it takes; no network is timed."""
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    arguments = ["plan", str(study), "--rate", "1e12"]
-    code, printed = warm.run("vitscope", arguments, tmp_path, environment)
-    assert code == 0, printed
+    printed = warm.plan(tmp_path, REPOSITORY, str(study), "--rate", "1e12")
     assert printed.startswith(f"Plan of {Path(study).stem}: ")
     jobs = {line.split()[0] for line in printed.splitlines()[2:] if line[:1].islower()}
     assert {"draw_figure", "count_claims", "record_run"} <= jobs

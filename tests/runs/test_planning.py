@@ -1,4 +1,3 @@
-import os
 import re
 from collections import Counter
 
@@ -23,10 +22,7 @@ pathvars:
 
 
 def planned(workflow: Workflow, *arguments: str) -> str:
-    environment = os.environ | {"PYTHONPATH": str(workflow.root)}
-    code, printed = warm.run("vitscope", ["plan", *arguments], workflow.root, environment)
-    assert code == 0, printed
-    return printed
+    return warm.plan(workflow.root, workflow.root, *arguments)
 
 
 def study_file(workflow: Workflow, name: str) -> str:

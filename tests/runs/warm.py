@@ -38,6 +38,14 @@ def run(
         return code, printed.read()
 
 
+def plan(folder: Path, root: Path, *arguments: str) -> str:
+    """Run `vitscope plan` of a clone in a folder; return what it printed."""
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    code, printed = run("vitscope", ["plan", *arguments], folder, environment)
+    assert code == 0, printed
+    return printed
+
+
 def main() -> None:
     given = json.loads(os.environ.pop(GIVEN))
     output = os.open(given["output"], os.O_WRONLY | os.O_APPEND)

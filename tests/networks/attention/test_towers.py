@@ -20,6 +20,8 @@ from vitscope.networks.finding.blocks import list_blocks
 transformers = pytest.importorskip("transformers")
 SIZE, PATCH, CLASSES = 64, 8, 5
 SIDE = SIZE // PATCH
+TWO_BLOCKS = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+TWO_BLOCKS |= {"num_attention_heads": 2, "patch_size": PATCH}
 SMALL = {"img_size": SIZE, "patch_size": PATCH, "embed_dim": 32, "depth": 2, "num_heads": 2}
 
 
@@ -31,14 +33,7 @@ def of_timm(name: str, kind: str, **settings: Any) -> nn.Module:
 
 def siglip2() -> nn.Module:
     import_timm()
-    config = transformers.Siglip2VisionConfig(
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_patches=SIDE * SIDE,
-        patch_size=PATCH,
-    )
+    config = transformers.Siglip2VisionConfig(**TWO_BLOCKS, num_patches=SIDE * SIDE)
     tower = transformers.Siglip2VisionModel(config)
     return Cut(tower, nn.Linear(32, CLASSES), PATCH, merge=2)
 
@@ -68,13 +63,7 @@ class InOneSequence(nn.Module):
         super().__init__()
         import_timm()
         config = transformers.PixtralVisionConfig(
-            hidden_size=32,
-            intermediate_size=48,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            image_size=SIZE,
-            patch_size=PATCH,
-            attn_implementation=how,
+            **TWO_BLOCKS, image_size=SIZE, attn_implementation=how
         )
         self.tower, self.head = transformers.PixtralVisionModel(config), nn.Linear(32, CLASSES)
         self.masked = masked

@@ -32,10 +32,7 @@ from vitscope.claims.statistics import Found, Statistic, larger, one_value, smal
 from vitscope.drawing.axes import draw_points_with_intervals
 from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Members, rows_of
-from vitscope.drawing.legends import (
-    INTERVAL,
-    percent,
-)
+from vitscope.drawing.legends import INTERVAL, percent
 from vitscope.drawing.looks import (
     BAR_ALPHA,
     CUE_COLORS,
