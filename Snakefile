@@ -1,15 +1,10 @@
-import gc
-import logging
+"""From checkpoints to figures: each file of `rules/` is a stage, in the order of the includes."""
 
 from snakemake.utils import min_version
 
 from vitscope import package_data
 
 min_version("9.20")
-# Collect garbage seldom: the objects of a plan stay, and searching them takes a tenth of its time.
-gc.set_threshold(100_000, 20, 50)
-# On a full disk, do not print a traceback for each line of Snakemake's log.
-logging.raiseExceptions = False
 
 
 configfile: f"{package_data.ROOT}/config/config.yaml"
@@ -26,8 +21,8 @@ container: config.get("container")
 
 
 include: "rules/common.smk"
-include: "rules/inputs.smk"
 include: "rules/internals.smk"
+include: "rules/inputs.smk"
 
 
 wildcard_constraints:

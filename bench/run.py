@@ -12,8 +12,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-# As jobs have it.
-os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 from bench import (  # noqa: E402
     attention,

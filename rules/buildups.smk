@@ -4,6 +4,16 @@ Which network a step tries depends on the results of the steps before, so these 
 only during the build-up. `figures/{study}/{buildup}.pdf` shows the accuracy of the networks.
 """
 
+from itertools import count
+
+from vitscope.buildup.rule import read_buildup_proposal
+from vitscope.jobs import buildups
+
+
+def results_of_earlier_steps(wildcards):
+    steps = range(int(wildcards.step))
+    return [path_of(rules.measure_step.output.result, wildcards, step=n) for n in steps]
+
 
 checkpoint decide_step:
     """Decide which network a step tries, or that the build-up has ended."""
@@ -21,7 +31,7 @@ checkpoint decide_step:
     message:
         "Deciding what step {wildcards.step} of {wildcards.buildup} tries"
     script:
-        "../scripts/run_job.py"
+        "../scripts/decide_step.py"
 
 
 use rule train_model as train_step with:
@@ -44,7 +54,8 @@ use rule train_model as train_step with:
         "Training what step {wildcards.step} of {wildcards.buildup} tries"
 
 
-use rule predict as measure_step with:
+rule measure_step:
+    """Classify the test images by the network of a step; write its accuracy."""
     input:
         tried=rules.decide_step.output.tried,
         weights=rules.train_step.output.end,
@@ -55,6 +66,8 @@ use rule predict as measure_step with:
         "<logs>/{study}/buildups/{buildup}/trained/step_{step}/measure.log",
     benchmark:
         "<benchmarks>/{study}/buildups/{buildup}/trained/step_{step}/result.tsv"
+    conda:
+        "../envs/torch.yaml"
     resources:
         **requests_of("measure_step"),
         gpu=gpu_of,
@@ -62,9 +75,17 @@ use rule predict as measure_step with:
         **of_job("measure_step"),
     message:
         "Measuring what step {wildcards.step} of {wildcards.buildup} tries"
+    script:
+        "../scripts/measure_step.py"
 
 
-use rule measure_step as measure_bundled with:
+def weights_of_steps(wildcards):
+    """Return the files of bundled weights; the job that reads them reports missing ones."""
+    bundled = buildups.bundled_buildup_steps(study_of(wildcards), wildcards.buildup)
+    return [from_here(file) for file in bundled]
+
+
+rule measure_bundled:
     """Measure networks with bundled weights, step by step, until the build-up ends."""
     input:
         weights=weights_of_steps,
@@ -75,6 +96,8 @@ use rule measure_step as measure_bundled with:
         "<logs>/{study}/buildups/{buildup}/bundled.log",
     benchmark:
         "<benchmarks>/{study}/buildups/{buildup}/bundled.tsv"
+    conda:
+        "../envs/torch.yaml"
     resources:
         **requests_of("measure_bundled"),
         gpu=gpu_of,
@@ -82,6 +105,36 @@ use rule measure_step as measure_bundled with:
         **of_job("measure_bundled"),
     message:
         "Measuring the networks of {wildcards.buildup}"
+    script:
+        "../scripts/measure_bundled.py"
+
+
+def trained_steps(study, buildup):
+    """Return the indices of all steps; Snakemake calls this again after each decision."""
+    for step in count():
+        names = {"study": study, "buildup": buildup, "step": step}
+        decided = checkpoints.decide_step.get(**names).output.tried
+        # Let Snakemake open it: if the file is in a storage, Snakemake fetches it first.
+        with decided.open():
+            if exit_on_user_error(read_buildup_proposal, decided).network is None:
+                return range(step)
+
+
+def results_of_steps(wildcards):
+    study = study_of(wildcards)
+    if not buildups.is_trained(study, wildcards.buildup):
+        return [path_of(rules.measure_bundled.output.result, wildcards)]
+    names = {"study": study.name, "buildup": wildcards.buildup}
+    return paths_of(rules.measure_step.output.result, **names, step=trained_steps(**names))
+
+
+def weights_for_studies(wildcards, input):
+    study = study_of(wildcards)
+    if not buildups.is_trained(study, wildcards.buildup):
+        bundled = buildups.bundled_buildup_steps(study, wildcards.buildup)
+        return [{"bundled": file.relative_to(package_data.ROOT).as_posix()} for file in bundled]
+    steps = range(len(input.results))
+    return [{"path": path_of(rules.train_step.output.end, wildcards, step=n)} for n in steps]
 
 
 rule tabulate_buildup:
@@ -102,10 +155,11 @@ rule tabulate_buildup:
     message:
         "Writing the table of the build-up {wildcards.buildup}"
     script:
-        "../scripts/run_job.py"
+        "../scripts/tabulate_buildup.py"
 
 
-use rule draw_figure as draw_buildup with:
+rule draw_buildup:
+    """Draw the accuracy of the networks of a build-up, step by step."""
     input:
         table=lambda wildcards: path_of(rules.tabulate_buildup.output.table, wildcards),
         published=published_points,
@@ -119,28 +173,16 @@ use rule draw_figure as draw_buildup with:
     benchmark:
         "<benchmarks>/figures/{buildup}.tsv"
     wildcard_constraints:
-        buildup=shown_in("buildups", at_once=True),
+        buildup=shown_in("buildups"),
     localrule: True
+    conda:
+        "../envs/figures.yaml"
     params:
         **of_job("draw_buildup"),
     message:
         "Drawing {wildcards.buildup}"
-
-
-use rule draw_buildup as draw_buildup_once with:
-    """Draw the figure of a build-up in one format, for studies that do not ask for all formats."""
-    output:
-        file=in_report("<figures>/{buildup}.{format}", "buildup", "How networks are built"),
-    log:
-        "<logs>/figures/{buildup}.{format}.log",
-    benchmark:
-        "<benchmarks>/figures/{buildup}.{format}.tsv"
-    wildcard_constraints:
-        buildup=shown_in("buildups", at_once=False),
-        format=one_of(targets.FORMATS),
-    localrule: True
-    message:
-        "Drawing {wildcards.buildup} as {wildcards.format}"
+    script:
+        "../scripts/draw_buildup.py"
 
 
 use rule draw_buildup as animate_buildup with:
@@ -171,6 +213,12 @@ use rule export_table as export_buildup with:
     localrule: True
     message:
         "Writing the points of {wildcards.buildup}"
+
+
+def weights_of_trained_steps(wildcards):
+    """Return the weights of all steps of the bundled build-up, trained here."""
+    names = {"study": "mini", "buildup": "fig12a"}
+    return paths_of(rules.train_step.output.end, **names, step=trained_steps(**names))
 
 
 use rule train_mini as train_mini_buildup with:

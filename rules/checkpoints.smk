@@ -3,8 +3,11 @@
 Converting a checkpoint also lists the blocks of its network: cut points and the costs between them.
 """
 
+from vitscope.jobs.networks import checkpoint_entry
 
-use rule fetch_image as fetch_checkpoint with:
+
+rule fetch_checkpoint:
+    """Download a checkpoint by its address; its digest goes to the lock file of the study."""
     output:
         checkpoint="<results>/{study}/downloads/{model}.checkpoint",
     log:
@@ -13,29 +16,14 @@ use rule fetch_image as fetch_checkpoint with:
     localrule: True
     conda:
         "../envs/torch.yaml"
+    resources:
+        lock_file=lock_file_of,
     params:
         **of_job("fetch_checkpoint"),
     message:
         "Downloading the checkpoint of {wildcards.model}"
-
-
-use rule fetch_checkpoint as convert_checkpoint with:
-    input:
-        source=file_to_convert("fetch_checkpoint", "checkpoint"),
-    output:
-        checkpoint="<results>/{study}/checkpoints/{model}.safetensors",
-        blocks="<results>/{study}/blocks/{model}.parquet",
-    log:
-        "<logs>/{study}/checkpoints/{model}.log",
-    benchmark:
-        "<benchmarks>/{study}/checkpoints/{model}.tsv"
-    resources:
-        **requests_of("convert_checkpoint"),
-        lock=lock_of,
-    params:
-        **of_job("convert_checkpoint"),
-    message:
-        "Converting the checkpoint of {wildcards.model}, and listing its cut points"
+    script:
+        "../scripts/fetch_checkpoint.py"
 
 
 use rule fetch_checkpoint as fetch_snapshot with:
@@ -49,9 +37,46 @@ use rule fetch_checkpoint as fetch_snapshot with:
         "Downloading the snapshot {wildcards.snapshot} of {wildcards.model}"
 
 
+def file_to_convert(fetched, key):
+    """Return a function that finds the file of a checkpoint; [] if a function makes its weights."""
+
+    def path_to_convert(wildcards):
+        names = names_of(wildcards)
+        entry = exit_on_user_error(checkpoint_entry, study_of(wildcards), names)
+        if "made" in entry:
+            return []
+        return named_file(wildcards, key.format(**names), entry, path_of(fetched, wildcards))
+
+    return path_to_convert
+
+
+rule convert_checkpoint:
+    """Convert a checkpoint to safetensors, and list the blocks of its network."""
+    input:
+        source=file_to_convert(rules.fetch_checkpoint.output.checkpoint, "checkpoint"),
+    output:
+        checkpoint="<results>/{study}/checkpoints/{model}.safetensors",
+        blocks="<results>/{study}/blocks/{model}.parquet",
+    log:
+        "<logs>/{study}/checkpoints/{model}.log",
+    benchmark:
+        "<benchmarks>/{study}/checkpoints/{model}.tsv"
+    conda:
+        "../envs/torch.yaml"
+    resources:
+        **requests_of("convert_checkpoint"),
+        lock_file=lock_file_of,
+    params:
+        **of_job("convert_checkpoint"),
+    message:
+        "Converting the checkpoint of {wildcards.model}, and listing its cut points"
+    script:
+        "../scripts/convert_checkpoint.py"
+
+
 use rule convert_checkpoint as convert_snapshot with:
     input:
-        source=file_to_convert("fetch_snapshot", "snapshots.{snapshot}"),
+        source=file_to_convert(rules.fetch_snapshot.output.checkpoint, "snapshots.{snapshot}"),
     output:
         checkpoint="<results>/{study}/snapshots/{model}/{snapshot}.safetensors",
     log:

@@ -2,6 +2,7 @@
 
 
 rule count_claims:
+    """Count each claim on the tables of a study; write and draw the verdicts."""
     input:
         unpack(joined_tables(Study.tables)),
         cut_points=paths_of_models(rules.convert_checkpoint.output.blocks),
@@ -51,4 +52,4 @@ rule count_claims:
     message:
         "Counting the claims of {wildcards.study}"
     script:
-        "../scripts/run_job.py"
+        "../scripts/count_claims.py"

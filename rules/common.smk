@@ -13,14 +13,7 @@ from vitscope import package_data
 from vitscope.errors import VitscopeError
 from vitscope.files.pages import as_inert, as_rst
 from vitscope.files.strict_yaml import load_yaml
-from vitscope.jobs.curves import tables_of_curves
 from vitscope.jobs import describing
-from vitscope.jobs.figures import (
-    figures_counted_in_overview_job,
-    figures_for_overview_job,
-    kinds_for_network_page_job,
-    models_counted_on_network_page,
-)
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
 from vitscope.planning import code, costs, targets
@@ -91,28 +84,11 @@ def names_in(section):
     return named_by(lambda study: getattr(study, section))
 
 
-STUDIES_WITH_OVERVIEW = {name for name in STUDIES if figures_for_overview_job(STUDIES[name])}
-STUDIES_WITH_CURVES = {name for name in STUDIES if tables_of_curves(STUDIES[name])}
-
-
-def shown_in(section, at_once=None):
-    """Return a wildcard constraint: STUDY/NAME for names in a section, NAME in the default study.
-
-    With `at_once=True`, only for studies that ask for all formats of figures, which one job draws;
-    with `at_once=False`, only for other studies, for which a job draws a single format.
-    """
-    asking = {
-        name: getattr(study, section)
-        for name, study in STUDIES.items()
-        if at_once in (None, {*study.style.formats} == {*targets.FORMATS})
-    }
-    found = {f"{name}/{each}" for name, shown in asking.items() for each in shown}
-    return one_of(found | set(asking.get(DEFAULT, ())))
-
-
-def measured_on(wildcards, output):
-    """Return how many images a figure was measured on; the caption reads it from the SVG."""
-    return describing.MeasuredOn(next((path for path in output if path.endswith(".svg")), None))
+def shown_in(section):
+    """Return a wildcard constraint: STUDY/NAME for names in a section, NAME in the default study."""
+    shown = {name: getattr(study, section) for name, study in STUDIES.items()}
+    found = {f"{study}/{name}" for study, names in shown.items() for name in names}
+    return one_of(found | set(shown[DEFAULT]))
 
 
 # Values of these wildcards may begin with the folder of their study, as in `mini/fig9`.
@@ -196,7 +172,7 @@ def of_job(name, **constants):
         return ""
 
     planned = {"planned": note_for_plan} if PLAN else {}
-    return {"job": name, "values": values, "code": digest, **planned}
+    return {"values": values, "code": digest, **planned}
 
 
 def request_of(name, wildcards, input, **constants):
@@ -229,9 +205,10 @@ def gpu_of(wildcards):
     return int(study_of(wildcards).device == "cuda")
 
 
-def lock_of(wildcards):
-    """Return the lock file of a study.
+def lock_file_of(wildcards):
+    """Return the lock file of a study, which has the digests of its downloads.
 
-    It is a resource, not a parameter of jobs, so that users of a cache share downloads.
+    Jobs read and write it, so it is neither an input nor an output. As a parameter it would be part
+    of the key under which users of a cache share downloads; resources are not, and may be text.
     """
     return str(study_of(wildcards).lock_path)

@@ -4,7 +4,13 @@ They are many times as large as the originals, and quickly made again.
 """
 
 
-use rule build_split as corrupt_images with:
+def official_corrupted(wildcards):
+    study, name = study_of(wildcards), wildcards.dataset
+    return given_file(study, f"data.{name}.corrupted", study.data[name].corrupted)
+
+
+rule corrupt_images:
+    """Write corrupted versions of a part of the images, or take those that a study names."""
     input:
         images=lambda wildcards: path_of(
             rules.build_split.output.images,
@@ -20,9 +26,13 @@ use rule build_split as corrupt_images with:
         "<logs>/{study}/corrupted/{dataset}/{part}.log",
     benchmark:
         "<benchmarks>/{study}/corrupted/{dataset}/{part}.tsv"
+    conda:
+        "../envs/base.yaml"
     resources:
         **requests_of("corrupt_images"),
     params:
         **of_job("corrupt_images"),
     message:
         "Corrupting the images of {wildcards.dataset}, part {wildcards.part}"
+    script:
+        "../scripts/corrupt_images.py"

@@ -4,8 +4,25 @@ The latents of a small study are kept, and each measure reads them. The latents 
 measured while they are in memory, by all measures in one pass, and written only for an export.
 """
 
+from vitscope.jobs.latents import FORMATS as LATENTS_FORMATS
+from vitscope.planning.costs import COUNTED, keeps_latents
+
+
+@functools.cache
+def study_keeps_latents(study):
+    """Tell whether a study keeps its latents; call this late, since it may count its networks."""
+    return keeps_latents(STUDIES[study], ALL_STUDIES.keep_latents_gb, COUNTED)
+
+
+def shards_of_latents(wildcards, model=None):
+    study, model = study_of(wildcards), model or wildcards.model
+    made = rules.extract_kept_latents if study_keeps_latents(study.name) else rules.extract_latents
+    shards = range(study.shards(model))
+    return paths_of(made.output.latents, study=study.name, model=model, part=shards)
+
 
 rule extract_latents:
+    """Run a shard of images through a network; write the feature maps at all cut points."""
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
         blocks=rules.convert_checkpoint.output.blocks,
@@ -26,7 +43,7 @@ rule extract_latents:
     message:
         "Extracting the latents of {wildcards.model}, shard {wildcards.part}"
     script:
-        "../scripts/run_job.py"
+        "../scripts/extract_latents.py"
 
 
 use rule extract_latents as extract_kept_latents with:
@@ -38,14 +55,23 @@ use rule extract_latents as extract_kept_latents with:
         "<benchmarks>/{study}/latents/{model}/{part}.tsv"
 
 
-use rule extract_latents as measure_pass with:
-    """Run all measures of feature maps in one pass of a shard; write a part for each measure."""
+rule measure_pass:
+    """Run a shard of images through a network; write what each measure finds in the feature maps.
+
+    The file has a part of the table of each measure.
+    """
+    input:
+        checkpoint=rules.convert_checkpoint.output.checkpoint,
+        blocks=rules.convert_checkpoint.output.blocks,
+        images=split_for(lambda study: study.analysis.split),
     output:
         parts="<results>/{study}/passes/{model}/{part}.parquet",
     log:
         "<logs>/{study}/passes/{model}/{part}.log",
     benchmark:
         "<benchmarks>/{study}/passes/{model}/{part}.tsv"
+    conda:
+        "../envs/torch.yaml"
     resources:
         **requests_of("measure_pass"),
         gpu=gpu_of,
@@ -53,6 +79,8 @@ use rule extract_latents as measure_pass with:
         **of_job("measure_pass"),
     message:
         "Measuring the feature maps of {wildcards.model}, shard {wildcards.part}"
+    script:
+        "../scripts/measure_pass.py"
 
 
 rule export_latents:
@@ -76,4 +104,4 @@ rule export_latents:
     message:
         "Writing the latents of {wildcards.model} as {wildcards.container}"
     script:
-        "../scripts/run_job.py"
+        "../scripts/export_latents.py"

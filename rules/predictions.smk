@@ -1,7 +1,8 @@
 """Predictions of a model for the images of a split."""
 
 
-use rule extract_latents as predict with:
+rule predict:
+    """Classify each image of a split; write a row for each, with the scores of all classes."""
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
         blocks=rules.convert_checkpoint.output.blocks,
@@ -12,6 +13,8 @@ use rule extract_latents as predict with:
         "<logs>/{study}/predictions/{model}/{split}.log",
     benchmark:
         "<benchmarks>/{study}/predictions/{model}/{split}.tsv"
+    conda:
+        "../envs/torch.yaml"
     resources:
         **requests_of("predict"),
         gpu=gpu_of,
@@ -19,3 +22,5 @@ use rule extract_latents as predict with:
         **of_job("predict"),
     message:
         "Classifying the images of the split {wildcards.split} by {wildcards.model}"
+    script:
+        "../scripts/predict.py"

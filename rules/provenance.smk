@@ -1,7 +1,16 @@
 """Provenance: the resolved study, digests, versions, commit and seeds of a run."""
 
+from vitscope.jobs.provenance import splits_to_report
+
+
+def splits_of_study(wildcards):
+    shown = splits_to_report(study_of(wildcards))
+    images = rules.build_split.output.images
+    return [path_of(images, wildcards, dataset=dataset, split=name) for dataset, name in shown]
+
 
 rule record_run:
+    """Record what it takes to make the results of a study again."""
     input:
         unpack(joined_tables(Study.tables)),
         checkpoints=paths_of_models(rules.convert_checkpoint.output.checkpoint, Study.models_shown),
@@ -33,4 +42,4 @@ rule record_run:
     message:
         "Recording the run of {wildcards.study}"
     script:
-        "../scripts/run_job.py"
+        "../scripts/record_run.py"

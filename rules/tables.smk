@@ -1,7 +1,15 @@
 """Tables of a study, each joined from the tables of its models."""
 
 
+def subjects_in_table(wildcards):
+    """Return the tables of models or pairs that are joined to one table of a study."""
+    study = study_of(wildcards)
+    subjects = study.subjects_of(wildcards.table)
+    return collect(OF_SUBJECT, study=study.name, table=wildcards.table, model=subjects)
+
+
 rule tabulate:
+    """Join the tables of models or pairs to one table of the study."""
     input:
         subjects=subjects_in_table,
     output:
@@ -18,7 +26,7 @@ rule tabulate:
     message:
         "Writing the table {wildcards.table} of {wildcards.study}"
     script:
-        "../scripts/run_job.py"
+        "../scripts/tabulate.py"
 
 
 rule export_table:
@@ -39,7 +47,7 @@ rule export_table:
     message:
         "Writing the table {wildcards.table} of {wildcards.study} as CSV"
     script:
-        "../scripts/run_job.py"
+        "../scripts/export_table.py"
 
 
 use rule export_table as export_table_as_latex with:

@@ -30,7 +30,7 @@ rule train_model:
     message:
         "Training {wildcards.model}"
     script:
-        "../scripts/run_job.py"
+        "../scripts/train_model.py"
 
 
 rule take_snapshot:
@@ -49,10 +49,10 @@ rule take_snapshot:
     message:
         "Taking the snapshot of {wildcards.model} after epoch {wildcards.epoch}"
     script:
-        "../scripts/run_job.py"
+        "../scripts/take_snapshot.py"
 
 
-use rule train_model as augment_images with:
+rule augment_images:
     """Augment images by a training recipe, once for all measures of the loss that share it."""
     input:
         images=split_for(lambda study: study.analysis.augmented.split),
@@ -62,12 +62,16 @@ use rule train_model as augment_images with:
         "<logs>/{study}/augmented/{model}.log",
     benchmark:
         "<benchmarks>/{study}/augmented/{model}.tsv"
+    conda:
+        "../envs/torch.yaml"
     resources:
         **requests_of("augment_images"),
     params:
         **of_job("augment_images"),
     message:
         "Augmenting training images for {wildcards.model} and models with its recipe"
+    script:
+        "../scripts/augment_images.py"
 
 
 use rule augment_images as augment_alike with:
@@ -85,7 +89,18 @@ use rule augment_images as augment_alike with:
         "Augmenting training images for {wildcards.model} and models like it"
 
 
-use rule take_snapshot as train_mini with:
+def bundled_outputs(wildcards):
+    """Return the training outputs that `mini` bundles, each in the folder of its own model."""
+    study = exit_on_user_error(ALL_STUDIES.__getitem__, "mini")
+    return [
+        f"<results>/mini/training/{name}/{Path(entry['bundled']).name}"
+        for name in study.own_models
+        for entry in study.models[name].files().values()
+        if "bundled" in entry and Path(entry["bundled"]).parent.name == name
+    ]
+
+
+rule train_mini:
     """Train every bundled model again, and replace its weights and histories."""
     input:
         trained=bundled_outputs,
@@ -94,8 +109,12 @@ use rule take_snapshot as train_mini with:
     log:
         "<logs>/mini/training/bundled.log",
     localrule: True
+    conda:
+        "../envs/base.yaml"
     params:
         **of_job("bundle_weights"),
         folder=str(ROOT / "resources" / "checkpoints" / "mini"),
     message:
         "Writing resources/checkpoints/mini"
+    script:
+        "../scripts/bundle_weights.py"

@@ -1,7 +1,10 @@
 """Videos, drawn beside what networks compute from them."""
 
+from vitscope.jobs.videos import source_path
 
-use rule fetch_image as fetch_video with:
+
+rule fetch_video:
+    """Download a video by its address; its digest goes to the lock file of the study."""
     output:
         file="<results>/{study}/downloads/{video}.video",
     log:
@@ -10,11 +13,37 @@ use rule fetch_image as fetch_video with:
         video=one_of(names_in("videos")),
     cache: "omit-software"
     localrule: True
+    conda:
+        "../envs/base.yaml"
+    resources:
+        lock_file=lock_file_of,
+    params:
+        **of_job("fetch_file"),
     message:
         "Downloading the video {wildcards.video}"
+    script:
+        "../scripts/fetch_file.py"
 
 
-use rule draw_blocks as draw_video with:
+def output_of_model(output):
+    """Return a function that finds the output of a rule for the model that a job is about."""
+
+    def path_for_model(wildcards):
+        model = model_of(study_of(wildcards), names_of(wildcards))
+        return path_of(output, wildcards, model=model)
+
+    return path_for_model
+
+
+def source_of_video(wildcards):
+    """Return the folder or file of the frames, or its download; [] if they are generated."""
+    study, name = study_of(wildcards), names_of(wildcards)["video"]
+    if "url" in study.videos[name].source:
+        return path_of(rules.fetch_video.output.file, wildcards)
+    return given_file(study, f"videos.{name}.source.path", source_path(study, name))
+
+
+rule draw_video:
     """Draw what a network computes from each frame; the suffix of the file tells the format."""
     input:
         checkpoint=output_of_model(rules.convert_checkpoint.output.checkpoint),
@@ -33,11 +62,15 @@ use rule draw_blocks as draw_video with:
         "<benchmarks>/figures/{video}.{format}.tsv"
     wildcard_constraints:
         video=shown_in("videos"),
+    conda:
+        "../envs/videos.yaml"
     resources:
         **requests_of("draw_video"),
-        lock=lock_of,
+        lock_file=lock_file_of,
         gpu=gpu_of,
     params:
         **of_job("draw_video"),
     message:
         "Drawing the video {wildcards.video}"
+    script:
+        "../scripts/draw_video.py"

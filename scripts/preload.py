@@ -4,11 +4,7 @@ No more than that, since each module makes every job's process larger. That a jo
 imports it itself costs only its time.
 """
 
-import os
 from importlib import import_module
-
-# torch reads it when it first allocates; scripts/_job.py says why.
-os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 import_module("scripts._job")
 for name in (

@@ -19,8 +19,7 @@ from tests.helpers.every_job import everything, kinds
 from tests.helpers.packages import hiding_all_but, needed_by
 from tests.helpers.processes import python
 from tests.helpers.rules import ROOT, rules
-from vitscope.jobs.job import find_job
-from vitscope.jobs.job import names as job_names
+from vitscope.jobs.job import JOBS, find_job
 from vitscope.measures import registry
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -28,6 +27,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 RANGES = [*PROJECT["dependencies"], *(text for extra in EXTRAS.values() for text in extra)]
 IMPORTS = (ast.Import, ast.ImportFrom)
 ENVIRONMENTS = sorted((ROOT / "envs").glob("*.yaml"))
+SCRIPTS = sorted({*(ROOT / "scripts").glob("[!_]*.py")} - {ROOT / "scripts" / "preload.py"})
 
 
 def constraints() -> dict[str, str]:
@@ -83,13 +83,21 @@ def test_every_rule_runs_its_job_in_an_environment_of_its_own_kind() -> None:
         assert not rule.part("run"), name
         if not rule.part("script"):
             continue
-        assert rule.name_in("script") == "run_job"
+        assert rule.name_in("script") == rule.job, name
         environment = ROOT / "envs" / f"{rule.name_in('conda')}.yaml"
         assert environment in ENVIRONMENTS, name
         found.setdefault(str(rule.job), set()).add(environment)
-    assert found.keys() == {*job_names()}
+    assert found.keys() == {*JOBS} == {file.stem for file in SCRIPTS}
     # Some measures take torch.
     assert {job for job, environments in found.items() if len(environments) > 1} == {"measure"}
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_runs_the_job_of_its_name(script: Path) -> None:
+    module, job = JOBS[script.stem].split(":")
+    *_, importing, _, called = script.read_text(encoding="utf-8").splitlines()
+    assert importing == f"from vitscope.{module} import {job}"
+    assert called == f"run_job({job}, snakemake)"
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda path: path.stem)
@@ -164,7 +172,7 @@ def test_an_environment_has_nothing_that_its_jobs_never_import(environment: Path
 
 
 def test_jobs_read_no_studies() -> None:
-    names = {module for job in job_names() for module in reached(job)}
+    names = {module for job in JOBS for module in reached(job)}
     assert [name for name in names if name.startswith("vitscope.studies")] == []
     assert "vitscope.settings.keys" not in names
     checking = packages_of(reached_from(["vitscope.studies.loading"]))

@@ -3,8 +3,7 @@ from functools import cache
 
 from tests.helpers.studies import figure_of
 from vitscope.data import opening
-from vitscope.jobs.job import Request, Takes, find_job
-from vitscope.jobs.job import names as job_names
+from vitscope.jobs.job import JOBS, Request, Takes, find_job
 from vitscope.measures import registry
 from vitscope.networks.building.family import family_names
 from vitscope.settings.study import Study
@@ -38,7 +37,7 @@ def everything() -> Study:
 
 def kinds() -> list[tuple[str, dict[str, str]]]:
     """Return every kind of job with what it can be about, apart from the family of its model."""
-    return [(name, chosen) for name in job_names() for chosen in _choices(name)]
+    return [(name, chosen) for name in JOBS for chosen in _choices(name)]
 
 
 def takes_of(name: str) -> list[Takes]:

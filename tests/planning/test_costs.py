@@ -11,8 +11,7 @@ from tests.helpers.rules import ROOT, rules
 from tests.helpers.studies import FROZEN
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.files.tables import read_metadata
-from vitscope.jobs.job import Job, Network, Request, find_job
-from vitscope.jobs.job import names as job_names
+from vitscope.jobs.job import JOBS, Job, Network, Request, find_job
 from vitscope.measures.hessian.lanczos import LARGEST_BASIS
 from vitscope.measures.hessian.measure import LEAST_VECTORS
 from vitscope.networks.building.networks import empty_network
@@ -85,7 +84,7 @@ def test_rules_ask_for_what_their_own_jobs_take() -> None:
 
 def test_rules_that_run_a_network_may_have_a_gpu_and_no_others() -> None:
     asking = {rule.job for rule in rules().values() if "gpu_of" in rule.part("resources")}
-    assert asking == {name for name in job_names() if any(each.work for each in takes_of(name))}
+    assert asking == {name for name in JOBS if any(each.work for each in takes_of(name))}
 
 
 def test_a_network_is_read_from_its_block_table(tmp_path: Path) -> None:

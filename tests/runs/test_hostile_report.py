@@ -104,7 +104,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
         settings["measures"] = {"own": {"file": "own.py"}}
         settings["figures"]["fig9"].pop("published")
         settings["figures"]["own"] = {"kind": "own", "models": ["resnet", "vit"]}
-        settings["style"] = {"formats": ["svg"]}
 
     with running_site() as site:
         site.at("/vit.pth", whole(data))

@@ -1,7 +1,4 @@
-from pathlib import Path
-
 import pytest
-import yaml
 
 from tests.helpers.studies import FROZEN
 from tests.runs.copies import Workflow
@@ -60,20 +57,6 @@ def test_a_figure_and_videos(frozen: Workflow) -> None:
         "build_split": 1,
         "draw_figure": 1,
         "draw_video": 1 + len(videos),
-    }
-
-
-def test_a_study_that_asks_for_one_format(frozen: Workflow, tmp_path: Path) -> None:
-    settings = load_yaml(FROZEN) | {"style": {"formats": ["pdf"]}}
-    (tmp_path / "frozen.yaml").write_text(yaml.safe_dump(settings))
-    study = Workflow(frozen.root, tmp_path / "frozen.yaml")
-    named = [f"figures/variance.{suffix}" for suffix in ("svg", "png")]
-    jobs = study.plan("all", *named, default="frozen")
-    assert {name: count for name, count in jobs.items() if name.startswith("draw_")} == {
-        "draw_buildup_once": 1,
-        # Each file that is asked for by name is one job more.
-        "draw_figure_once": 12 + len(named),
-        "draw_video": 1,
     }
 
 

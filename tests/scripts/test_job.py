@@ -19,24 +19,19 @@ from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 ROOT = Path(__file__).parents[2]
 FRAME = """
 import sys
-from types import ModuleType
 import {imports}
 from vitscope.errors import VitscopeError
-from vitscope.jobs.job import Job, _job_modules_by_name
+from vitscope.jobs.job import Job
 class Named(dict):
     __getattr__ = dict.__getitem__
 def run(inputs, outputs, values, resources):
 {body}
-trial = ModuleType("vitscope.jobs.trial")
-trial.TRIAL = Job(run=run, batches={batches!r})
-sys.modules[trial.__name__] = trial
-_job_modules_by_name()["trial"] = trial.__name__
 snakemake = Named(
     log=[sys.argv[1]], threads=3, wildcards=Named(model="vit"), input=Named(), output=Named(),
-    resources=Named(), params=Named(job="trial", values={{"device": {device!r}}}, code=""),
+    resources=Named(), params=Named(values={{"device": {device!r}}}, code=""), rule="trial",
 )
 from scripts._job import run_job
-run_job(snakemake)
+run_job(Job(run=run, batches={batches!r}), snakemake)
 """
 
 

@@ -69,18 +69,28 @@ class Table:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        # In one order, so that equal tables are equal bytes, whichever way they were made.
+        facts = dict(sorted((metadata or {}).items())) | {"table": self.name, SEALED: "crc32"}
+        written = pa.BufferOutputStream()
+        pq.write_table(self._as_arrow(frame).replace_schema_metadata(facts), written, **layout)
+        data: bytes = written.getvalue().to_pybytes()
+        footer = _footer_start(data)
+        return data[:footer] + SEAL + zlib.crc32(data).to_bytes(4, "little") + data[footer:]
+
+    def _as_arrow(self, frame: "pd.DataFrame") -> "pa.Table":
+        import pyarrow as pa
+
         schema = self.schema
         if set(frame.columns) != set(schema.names):
             raise ValueError(
                 f"{self.name}: columns {sorted(frame.columns)}, not {sorted(schema.names)}"
             )
-        table = pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
-        facts = {**(metadata or {}), "table": self.name, SEALED: "crc32"}
-        written = pa.BufferOutputStream()
-        pq.write_table(table.replace_schema_metadata(facts), written, **layout)
-        data: bytes = written.getvalue().to_pybytes()
-        footer = _footer_start(data)
-        return data[:footer] + SEAL + zlib.crc32(data).to_bytes(4, "little") + data[footer:]
+        return pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
+
+    def as_read(self, frame: "pd.DataFrame") -> "pd.DataFrame":
+        """Return a frame as it would be read after it was written."""
+        read: pd.DataFrame = self._as_arrow(frame).to_pandas(use_threads=False)
+        return read
 
     def read(self, path: Path | str) -> "pd.DataFrame":
         """Read the table, checking its columns and types."""

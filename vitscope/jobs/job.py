@@ -4,12 +4,9 @@ Snakemake reads the modules of this folder with the rules, so they import heavy 
 inside functions.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
-from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from vitscope.measures.measure import Work
@@ -104,12 +101,14 @@ class Job:
 
     `values` returns the parameters that the result depends on; the key `modules` lists what `run`
     imports by computed names. `batches` is the setting for the number of images in memory at once.
+    `repeats_passes` tells that all passes of a job are alike, each in the memory of the one before.
     """
 
     run: "Callable[[Files, Files, Values, Resources], None]"
     values: Callable[[Study, Names], Values] = lambda study, names: {}
     takes: Takes | Callable[[Study, Names], Takes] = Takes()
     batches: str | Callable[[Names, Values], str | None] | None = None
+    repeats_passes: bool = False
 
     def batch_setting(self, names: Names, values: Values) -> str | None:
         """Return the setting for the number of images in memory at once, if there is one."""
@@ -139,20 +138,43 @@ class Resources:
         self.say(f"{self.label}: {text}" if self.label else text)
 
 
-@cache
-def _job_modules_by_name() -> dict[str, str]:
-    """Return the module of each job by the job's name, found in source text without any import."""
-    return {
-        name.lower(): f"vitscope.jobs.{file.stem}"
-        for file in sorted(Path(__file__).parent.glob("*.py"))
-        for name in re.findall(r"(?m)^([A-Z][A-Z_]*) = Job\(", file.read_text(encoding="utf-8"))
-    }
-
-
-def names() -> tuple[str, ...]:
-    return tuple(sorted(_job_modules_by_name()))
+# Where each job is defined. Names are looked up here, so that a job imports only its own module.
+JOBS = {
+    "augment_images": "jobs.training:AUGMENT_IMAGES",
+    "build_split": "jobs.data:BUILD_SPLIT",
+    "bundle_weights": "jobs.training:BUNDLE_WEIGHTS",
+    "convert_checkpoint": "jobs.networks:CONVERT_CHECKPOINT",
+    "corrupt_images": "jobs.data:CORRUPT_IMAGES",
+    "count_claims": "jobs.claims:COUNT_CLAIMS",
+    "decide_step": "jobs.buildups:DECIDE_STEP",
+    "draw_blocks": "jobs.figures:DRAW_BLOCKS",
+    "draw_buildup": "jobs.buildups:DRAW_BUILDUP",
+    "draw_figure": "jobs.figures:DRAW_FIGURE",
+    "draw_network": "jobs.figures:DRAW_NETWORK",
+    "draw_overview": "jobs.figures:DRAW_OVERVIEW",
+    "draw_video": "jobs.videos:DRAW_VIDEO",
+    "export_figure": "jobs.figures:EXPORT_FIGURE",
+    "export_latents": "jobs.latents:EXPORT_LATENTS",
+    "export_table": "jobs.tables:EXPORT_TABLE",
+    "extract_latents": "jobs.latents:EXTRACT_LATENTS",
+    "fetch_archive": "jobs.data:FETCH_ARCHIVE",
+    "fetch_checkpoint": "jobs.networks:FETCH_CHECKPOINT",
+    "fetch_file": "jobs.data:FETCH_FILE",
+    "measure": "jobs.measures:MEASURE",
+    "measure_bundled": "jobs.buildups:MEASURE_BUNDLED",
+    "measure_pass": "jobs.measures:MEASURE_PASS",
+    "measure_step": "jobs.buildups:MEASURE_STEP",
+    "merge": "jobs.measures:MERGE",
+    "predict": "jobs.predictions:PREDICT",
+    "record_run": "jobs.provenance:RECORD_RUN",
+    "show_curves": "jobs.curves:SHOW_CURVES",
+    "tabulate": "jobs.tables:TABULATE",
+    "tabulate_buildup": "jobs.buildups:TABULATE_BUILDUP",
+    "take_snapshot": "jobs.training:TAKE_SNAPSHOT",
+    "train_model": "jobs.training:TRAIN_MODEL",
+}
 
 
 def find_job(name: str) -> Job:
-    job: Job = getattr(import_module(_job_modules_by_name()[name]), name.upper())
+    job: Job = resolve_name(f"vitscope.{JOBS[name]}")
     return job

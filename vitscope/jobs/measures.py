@@ -79,16 +79,24 @@ def _batches_of_measure(names: Names, values: Values) -> str | None:
 
 def measure_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Open the inputs of a measure, measure them, and write a table or a part of a table."""
+    measured, origin = _measure_inputs(inputs, values, resources)
+    (output,) = outputs.values()
+    tables.Table(**values["columns"]).write(measured, output, origin)
+
+
+def _measure_inputs(
+    inputs: Files, values: Values, resources: Resources
+) -> "tuple[pd.DataFrame, dict[str, str]]":
+    """Return what a measure finds in its inputs, and where it comes from."""
     compute, opens = map(resolve_name, values["modules"][:2])
     opened = opens(inputs, values, resources)
     measured = call_typed(compute, opened.given, values=values["settings"])
-    table, (output,) = tables.Table(**values["columns"]), outputs.values()
+    columns = values["columns"]["columns"]
     if opened.rows is not None:
-        measured = name_measured_images(measured, table.columns, opened.rows, values["first_image"])
-    for key in opened.named.keys() & table.columns.keys():
+        measured = name_measured_images(measured, columns, opened.rows, values["first_image"])
+    for key in opened.named.keys() & columns.keys():
         measured = measured.assign(**{key: opened.named[key]})
-    origin = tables.add_warnings(opened.origin, getattr(opened.given, "warnings", ()))
-    table.write(measured, output, origin)
+    return measured, tables.add_warnings(opened.origin, getattr(opened.given, "warnings", ()))
 
 
 MEASURE = Job(
@@ -221,6 +229,7 @@ MEASURE_PASS = Job(
     values=_values_of_pass_job,
     takes=Takes(torch=True, work=_passes_of_shard, seconds=_seconds_of_pass, writes=_bytes_of_pass),
     batches="analysis.batch_size",
+    repeats_passes=True,
 )
 
 
@@ -298,17 +307,13 @@ def _parts_for_merge_job(
     inputs: Files, values: Values, resources: Resources, prefix: str
 ) -> "Iterator[tuple[str, pd.DataFrame, dict[str, str]]]":
     """Yield the path, table and metadata of each part; measure latents here, if any are given."""
-    from tempfile import TemporaryDirectory
-
     columns, name = tables.Table(**values["part_columns"]), values["measured"]
     for path in inputs.get(f"{prefix}parts", ()):
         yield path, *tables.read_table_part(columns, path, name)
-    with TemporaryDirectory() as folder:
-        part = f"{folder}/part.parquet"
-        for number, path in enumerate(inputs.get(f"{prefix}latents", ())):
-            shard = values["shards"][prefix] | {"first_image": number * values["shard_size"]}
-            measure_job({"latents": path}, {"part": part}, shard, resources)
-            yield path, *tables.read_table_part(columns, part, name)
+    for number, path in enumerate(inputs.get(f"{prefix}latents", ())):
+        shard = values["shards"][prefix] | {"first_image": number * values["shard_size"]}
+        measured, origin = _measure_inputs({"latents": path}, shard, resources)
+        yield path, columns.as_read(measured), origin
 
 
 MERGE = Job(

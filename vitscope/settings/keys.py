@@ -599,12 +599,6 @@ class Style:
             "title": "a colour as '#1f77b4'",
         },
     )
-    formats: list[Literal["pdf", "svg", "png"]] = setting(
-        ["pdf", "svg", "png"],
-        "The files of each figure that are made if none is named; the others are made on demand.",
-        minItems=1,
-        uniqueItems=True,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

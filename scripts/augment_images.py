@@ -1,0 +1,6 @@
+"""Augment training images as a recipe does."""
+
+from scripts._job import run_job
+from vitscope.jobs.training import AUGMENT_IMAGES
+
+run_job(AUGMENT_IMAGES, snakemake)

@@ -1,0 +1,6 @@
+"""Copy trained weights to the folder of those that vitscope bundles."""
+
+from scripts._job import run_job
+from vitscope.jobs.training import BUNDLE_WEIGHTS
+
+run_job(BUNDLE_WEIGHTS, snakemake)

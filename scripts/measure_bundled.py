@@ -1,0 +1,6 @@
+"""Measure the networks of a build-up with bundled weights."""
+
+from scripts._job import run_job
+from vitscope.jobs.buildups import MEASURE_BUNDLED
+
+run_job(MEASURE_BUNDLED, snakemake)

@@ -1,0 +1,6 @@
+"""Run a shard of images through a network, and measure its latents while they are there."""
+
+from scripts._job import run_job
+from vitscope.jobs.measures import MEASURE_PASS
+
+run_job(MEASURE_PASS, snakemake)

@@ -1,0 +1,6 @@
+"""Merge the parts of a table."""
+
+from scripts._job import run_job
+from vitscope.jobs.measures import MERGE
+
+run_job(MERGE, snakemake)

@@ -1,0 +1,6 @@
+"""Record what it takes to make the results of a study again."""
+
+from scripts._job import run_job
+from vitscope.jobs.provenance import RECORD_RUN
+
+run_job(RECORD_RUN, snakemake)

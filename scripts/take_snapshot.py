@@ -1,0 +1,6 @@
+"""Copy the weights after an epoch out of the folder of a training."""
+
+from scripts._job import run_job
+from vitscope.jobs.training import TAKE_SNAPSHOT
+
+run_job(TAKE_SNAPSHOT, snakemake)
