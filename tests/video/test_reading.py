@@ -7,12 +7,12 @@ import pytest
 from PIL import Image
 
 from tests.video.pictures import Pixels, cut, folder_of, frames, save_frames
+from vitscope.files.natural import natural_order
 from vitscope.errors import VitscopeError
 from vitscope.video.frames import (
     BrokenOffError,
     Frame,
     Ticks,
-    natural_order,
     open_study_video_frames,
     open_video_frames,
 )
@@ -55,7 +55,7 @@ def test_frames_of_a_folder_follow_their_numbers(tmp_path: Path) -> None:
 
 def test_numbers_in_names_count() -> None:
     names = ["b", "a10b2", "a10b10", "a9", "10", "a", "2"]
-    ordered = sorted(map(Path, names), key=natural_order)
+    ordered = sorted(names, key=natural_order)
     assert [str(name) for name in ordered] == ["2", "10", "a", "a9", "a10b2", "a10b10", "b"]
 
 

@@ -1,6 +1,5 @@
 """Jobs of figures: draw a figure from tables, write its points as CSV, draw pages and networks."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
@@ -9,6 +8,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from vitscope.claims.tables import CLAIMS
+from vitscope.files.natural import natural_order
 from vitscope.files.pairs import PREFIXES, by_prefix
 from vitscope.files.tables import Table, read_metadata, write_csv
 from vitscope.jobs import describing
@@ -76,7 +76,7 @@ def draw_figure_job(inputs: Files, outputs: Files, values: Values, resources: Re
     from vitscope.drawing.figure import draw_from_tables, escaped_member
     from vitscope.drawing.saving import save, style
 
-    tables, published = read_figure_job_inputs(inputs, values)
+    tables, facts, published = read_figure_job_inputs(inputs, values)
     members = [escaped_member(member) for member in values["members"]]
     (plot,) = values["modules"]
     with style(inputs["style"], values["style"]):
@@ -85,7 +85,7 @@ def draw_figure_job(inputs: Files, outputs: Files, values: Values, resources: Re
         )
         images = say_counts(figure)
         how_many = {describing.MEASURED_ON: images} if images else {}
-        made_from = values["facts"] | how_many | _digests_of_figure_job_tables(inputs, values)
+        made_from = values["facts"] | how_many | _digests_of_figure_job_tables(facts, values)
         for path in outputs.values():
             title = f"{values['title']} ({values['name']})"
             save(figure, path, title, made_from, values["shows"])
@@ -96,25 +96,43 @@ DRAW_FIGURE = Job(run=draw_figure_job, values=_values_of_figure_job)
 
 def read_figure_job_inputs(
     inputs: Files, values: Values
-) -> "tuple[dict[str, pd.DataFrame], dict[str, Published] | None]":
-    """Return a figure's tables, and its published points (None if its kind draws none)."""
+) -> "tuple[dict[str, pd.DataFrame], dict[str, dict[str, str]], dict[str, Published] | None]":
+    """Return a figure's tables, what the files of the first say of themselves, published points.
+
+    Published points are None if the kind of the figure draws none.
+    """
+    import pandas as pd
+
     from vitscope.claims.points import published_points_of_figure
 
-    tables = {
-        name: read_all(Table(**columns), inputs[name]) for name, columns in values["tables"].items()
+    read = {
+        name: {path: Table(**columns).read_with_facts(path) for path in inputs[name]}
+        for name, columns in values["tables"].items()
     }
-    if columns := set(values["published_columns"]):
-        return tables, published_points_of_figure(values["published"], columns, inputs["published"])
-    return tables, None
+    tables = {
+        name: pd.concat([frame for frame, _ in each.values()], ignore_index=True)
+        for name, each in read.items()
+    }
+    facts = {path: found for path, (_, found) in read[next(iter(read))].items()}
+    drawn = set(values["published_columns"])
+    if not drawn:
+        return tables, facts, None
+    return (
+        tables,
+        facts,
+        published_points_of_figure(values["published"], drawn, inputs["published"]),
+    )
 
 
-def _digests_of_figure_job_tables(inputs: Files, values: Values) -> dict[str, str]:
+def _digests_of_figure_job_tables(
+    facts: dict[str, dict[str, str]], values: Values
+) -> dict[str, str]:
     found = {}
     labels = {member["model"]: member["label"] for member in values["members"]}
-    for path in inputs[next(iter(values["tables"]))]:
+    for path, of_table in facts.items():
         # A table is named after its model or its pair of models.
         models = by_prefix(Path(path).stem)
-        for key, digest in read_metadata(path).items():
+        for key, digest in of_table.items():
             if key.endswith("_sha256"):
                 prefix = next(each for each in reversed(PREFIXES) if key.startswith(each))
                 what = key.removeprefix(prefix).removesuffix("_sha256")
@@ -132,7 +150,7 @@ def export_figure_job(inputs: Files, outputs: Files, values: Values, resources: 
     from vitscope.claims.points import at_snapshots
     from vitscope.drawing.figure import Member, figure_as_table
 
-    tables, published = read_figure_job_inputs(inputs, values)
+    tables, _, published = read_figure_job_inputs(inputs, values)
     members = [Member(**member) for member in values["members"]]
     shown = at_snapshots(tables, values["snapshots"])
     write_csv(figure_as_table(shown, members, published or {}), outputs["csv"])
@@ -172,7 +190,7 @@ def figures_for_overview_job(study: Study) -> list[str]:
     figures = {name: kinds[each.kind].overview for name, each in study.figures.items()}
     drawn = {name: each.published for name, each in (study.figures | study.buildups).items()}
     found = [name for name, published in drawn.items() if published and figures.get(name, True)]
-    return sorted(found, key=_natural_order)
+    return sorted(found, key=natural_order)
 
 
 def _figures_by_claims(study: Study) -> dict[str, list[str]]:
@@ -188,11 +206,6 @@ def figures_counted_in_overview_job(study: Study) -> list[str]:
     """Return the figures whose claims the overview counts: those that share claims with its own."""
     shown = {*figures_for_overview_job(study)}
     return [name for same in _figures_by_claims(study).values() if shown & {*same} for name in same]
-
-
-def _natural_order(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that compares numbers in names by value, so that fig2 precedes fig10."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 _BUILDUP_SKETCH = "vitscope.buildup.figure:sketch_buildup"

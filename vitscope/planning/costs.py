@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ON_A_NODE = 600
 # Megabytes for the script itself, without torch or with it.
 WITHOUT_TORCH = 300
-WITH_TORCH = 520
+WITH_TORCH = 590
 
 # The most copies of the weights in memory at once: as read, as held, and changed on their way.
 COPIES_OF_WEIGHTS = 4

@@ -19,6 +19,7 @@ from vitscope.data.sources import shapes32
 from vitscope.data.sources.folder import SUFFIXES
 from vitscope.errors import VitscopeError
 from vitscope.files.images import FORMATS, decode_image, in_rgb
+from vitscope.files.natural import natural_order
 
 # How long to show a frame, in seconds, if its file does not say.
 SECONDS = Fraction(1, 10)
@@ -107,11 +108,6 @@ def _set_rate(rate: Fraction, frames: Generator[Frame]) -> Generator[Frame]:
             yield frame._replace(seconds=1 / rate)
 
 
-def natural_order(path: Path) -> list[tuple[int, int, str]]:
-    parts = re.split(r"(\d+)", path.name)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
-
-
 def _read_frames_in_folder(folder: Path) -> Generator[Frame]:
     named = (file for file in folder.iterdir() if not file.name.startswith("."))
     files = [file for file in named if file.suffix.lower() in SUFFIXES and file.is_file()]
@@ -119,7 +115,7 @@ def _read_frames_in_folder(folder: Path) -> Generator[Frame]:
         raise VitscopeError(
             f"{folder} holds no pictures ({', '.join(sorted(SUFFIXES))}): give a folder of frames."
         )
-    for file in sorted(files, key=natural_order):
+    for file in sorted(files, key=lambda file: natural_order(file.name)):
         try:
             picture = decode_image(file, str(file))
         except VitscopeError as error:

@@ -136,35 +136,3 @@ def test_the_help_is_needed_where_we_say_so(fits: bool) -> None:
     if fits:
         pytest.skip("torchvision fits the torch of this environment")
     assert "torchvision::nms" in importing().stderr
-
-
-def test_networks_are_filled_without_the_compiler() -> None:
-    printed = python(
-        "import sys\n"
-        "from vitscope.networks.building.networks import uninitialized_network\n"
-        "from vitscope.studies.loading import BUNDLED_STUDIES, load_study\n"
-        "study = load_study(BUNDLED_STUDIES / 'mini.yaml')\n"
-        f"for name in {[*FAMILIES.values()]}:\n"
-        "    uninitialized_network(study.network(name))\n"
-        "print('torch._dynamo' in sys.modules)\n"
-        # What was put off is there where it is asked for.
-        "import torch._dynamo.utils as utils, torchvision\n"
-        "asked = sys.modules['torchvision.ops.roi_align'].is_compile_supported('cpu')\n"
-        "print(asked == utils.is_compile_supported('cpu'), utils.__name__)\n"
-    )
-    assert printed.split() == ["False", "True", "torch._dynamo.utils"]
-
-
-@pytest.mark.nightly
-def test_what_timm_excludes_from_compiling_runs_and_stays_excluded() -> None:
-    printed = python(
-        "import torch\n"
-        "from vitscope.networks.building.timm_import import import_timm\n"
-        "small = {'embed_dim': 48, 'depth': 1, 'num_heads': 3}\n"
-        "network = import_timm().create_model('naflexvit_base_patch16_gap', **small).eval()\n"
-        "images = torch.randn(1, 3, 32, 32)\n"
-        "compiled = torch.compile(network, backend='eager')\n"
-        "with torch.inference_mode():\n"
-        "    print(torch.equal(network(images), compiled(images)))\n"
-    )
-    assert printed.strip() == "True"
