@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from tests.video.pictures import Pixels, cut, folder_of, frames, save_frames
-from vitscope.files.natural import natural_order
 from vitscope.errors import VitscopeError
+from vitscope.files.natural import natural_order
 from vitscope.video.frames import (
     BrokenOffError,
     Frame,
