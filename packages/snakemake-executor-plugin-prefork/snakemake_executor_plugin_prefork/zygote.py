@@ -75,6 +75,8 @@ def preload(modules, paths, folder):
     if torch := sys.modules.get("torch"):
         # Whatever was drawn by an import, a new process has not drawn yet.
         torch.random.default_generator.set_state(torch.Generator().get_state())
+    # Leave out what libraries do at the end of a process for each object that they made in imports.
+    weakref.finalize._registry = {}
     sys.stdout.flush()
     sys.stderr.flush()
     gc.enable()
