@@ -1,3 +1,4 @@
+import json
 import re
 from dataclasses import replace
 from functools import cache
@@ -6,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.counted_latents import counted_latents
 from tests.helpers.every_job import takes_of
 from tests.helpers.rules import ROOT, rules
 from tests.helpers.studies import FROZEN
@@ -20,6 +22,8 @@ from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.planning import costs
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+
+BEFORE = costs.COUNTED_BEFORE
 
 MINI, PAPER = (load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in ("mini", "paper"))
 # A request is of this many times what was measured at least, and at most.
@@ -279,6 +283,13 @@ def bytes_by_hand(study: Study) -> int:
     )
 
 
+@pytest.fixture
+def nothing_counted_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "before.json").write_text("{}")
+    monkeypatch.setattr(costs, "COUNTED_BEFORE", tmp_path / "before.json")
+
+
+@pytest.mark.usefixtures("nothing_counted_before")
 def test_latents_are_counted(frozen: Study, tmp_path: Path) -> None:
     found = sum(costs.latents_bytes(frozen, tmp_path / "counted.json"))
     assert found == bytes_by_hand(frozen) > 0
@@ -286,6 +297,7 @@ def test_latents_are_counted(frozen: Study, tmp_path: Path) -> None:
     assert 2 * sum(costs.latents_bytes(half, tmp_path / "counted.json")) == found
 
 
+@pytest.mark.usefixtures("nothing_counted_before")
 def test_a_bound_decides(frozen: Study, tmp_path: Path) -> None:
     counted = tmp_path / "counted.json"
     whole = bytes_by_hand(frozen) / 1e9
@@ -299,6 +311,7 @@ def test_a_bound_decides(frozen: Study, tmp_path: Path) -> None:
     assert "are measured in memory, not written." in costs.say_what_latents_cost(frozen, 0, counted)
 
 
+@pytest.mark.usefixtures("nothing_counted_before")
 def test_a_network_is_counted_once(
     frozen: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,3 +329,21 @@ def test_a_network_that_cannot_be_counted_keeps_nothing(frozen: Study, tmp_path:
     broken = replace(frozen.models[name], points=[{"module": "nowhere", "kind": "conv"}])
     study = replace(frozen, models=frozen.models | {name: broken})
     assert not costs.keeps_latents(study, 1e9, tmp_path / "counted.json")
+
+
+def test_planning_the_default_study_builds_no_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = load_study(BUNDLED_STUDIES / "mini.yaml")
+    counted = sum(costs.latents_bytes(study, tmp_path / "counted.json"))
+    assert counted > 1e9
+    monkeypatch.setattr(costs, "count_network", None)
+    assert sum(costs.latents_bytes(study, tmp_path / "counted.json")) == counted
+    assert not (tmp_path / "counted.json").exists()
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("nothing_counted_before")
+def test_what_was_counted_before_is_what_is_counted() -> None:
+    known = json.loads(BEFORE.read_text(encoding="utf-8"))
+    assert counted_latents() == known, "run python -m tests.counted_latents"

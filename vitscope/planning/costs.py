@@ -174,6 +174,8 @@ def megabytes(job: Job, request: Request) -> int:
 
 # The file, in the folder of a run, that remembers the number of values in each network's latents.
 COUNTED = Path(".snakemake/vitscope-latents.json")
+# The same for the networks of bundled studies, so that planning these builds no network.
+COUNTED_BEFORE = Path(__file__).with_name("latents.json")
 
 
 def keeps_latents(study: Study, most_gb: float, counted: Path) -> bool:
@@ -204,10 +206,10 @@ def latents_bytes(study: Study, counted: Path) -> Iterator[int]:
     measures = registry.of(study)
     names = [name for name in study.measures() if measures.declared(name).needs == "latents"]
     shown = {model for name in names for model in study.models_of(name)}
-    known: dict[str, int] = {}
+    known: dict[str, int] = json.loads(COUNTED_BEFORE.read_text(encoding="utf-8"))
     with suppress(OSError, ValueError, TypeError, AttributeError):
         found = json.loads(counted.read_text(encoding="utf-8"))
-        known = {key: int(values) for key, values in found.items()}
+        known |= {key: int(values) for key, values in found.items()}
     before = len(known)
     try:
         for model in sorted(shown):
