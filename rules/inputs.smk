@@ -153,7 +153,7 @@ def measures_that(**declared):
 
     Unless `declared` says otherwise, they are measured neither in parts nor from latents.
     """
-    own = (each.measure for study in STUDIES.values() for each in study.own_measures.values())
+    own = (each for study in STUDIES.values() for each in study.own_measures.values())
     wanted = {"in_parts": False, "of_latents": False, **declared}.items()
     known = (*map(registry.declared, registry.names()), *own)
     return one_of({each.name for each in known if wanted <= declarations_of(each).items()})

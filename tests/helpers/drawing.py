@@ -38,7 +38,7 @@ def draw_kind(
     needed = {name: tables[name] for name in found.tables}
     curves = published if found.drawn_columns else None
     values = {**found.values, **options}
-    return draw_from_tables(registry.drawing(found), needed, members, curves, snapshots, values)
+    return draw_from_tables(found.draw, needed, members, curves, snapshots, values)
 
 
 def drawn_from(

@@ -43,7 +43,7 @@ def job_values_of_case(case: Case) -> Values:
     return {
         "settings": case.measure.arguments(case),
         "columns": measures.part_columns_of(name),
-        "modules": [measures.measuring(name)],
+        "modules": [case.measure.measure],
     }
 
 
@@ -233,7 +233,7 @@ def _values_of_merge_job(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     measure = measures.declared(names["measure"])
     measured, models = measure_of_parts(measure), by_prefix(names["model"])
-    merging = measures.merging(measure.name)
+    merging = measure.merge.function
     # If latents are kept, this job measures them before it merges. In a notebook, the second model
     # of a pair may be of another study; the model's parts are then measured already.
     shards = {

@@ -1,6 +1,6 @@
 """Sketch figures of the paper for the overview: the points of one model in a small panel.
 
-`sketch_{kind}` draws points of a kind of figure, either measured or published.
+The points are either measured or published.
 """
 
 from typing import Any
@@ -95,9 +95,6 @@ def sketch_fit(panel: Panel) -> None:
     _plot_small(axes, [value["error_percent"]], [value["nll_train"]], look)
     axes.set(xlabel="Test error (%)", ylabel="Training NLL")
     axes.margins(0.15)
-
-
-sketch_fit_by_window = sketch_fit
 
 
 _POWERS = {-1000: "\N{MINUS SIGN}10³", 0: "0", 1000: "10³"}

@@ -248,7 +248,7 @@ def draw_kind_from_tables(
 
     shown = _kind_of_figure(kind)
     curves = published if shown.drawn_columns else None
-    function, values = registry.drawing(shown), {**shown.values, **options}
+    function, values = shown.draw, {**shown.values, **options}
     return draw_styled(
         kind, ax, partial(draw_from_tables, function, tables, members, curves, snapshots, values)
     )

@@ -81,9 +81,6 @@ def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> 
     return plot_scatter(wide, counted, LABELS, members, theirs)
 
 
-plot_fit_by_window = plot_fit
-
-
 # The minimum number of images in a bin of confidence that is drawn.
 FEWEST = 10
 

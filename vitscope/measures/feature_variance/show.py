@@ -37,8 +37,6 @@ from vitscope.measures.fourier.show import CLAIMS_FOURIER
 
 _VALUE = "variance", "feature map variance"
 
-_NORMALIZED = "normalized_variance"
-
 CLAIMS_FEATURE_VARIANCE = Evidence(
     "feature_variance",
     make_claims(

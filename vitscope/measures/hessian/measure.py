@@ -334,13 +334,18 @@ def refuse_batches_of_one_size(case: Case) -> None:
 
 HESSIAN = Measure(
     needs="loss",
+    measure="compute:measure_hessian",
     table=HESSIAN_TABLE,
     question="How networks train",
     figures={
         "hessian": FigureKind(
-            published=frozenset({"panel", "eigenvalue", "density"}), overview=True, snapshots=True
+            "show:plot_hessian",
+            "claims:CLAIMS_HESSIAN",
+            sketch="vitscope.measures.sketches:sketch_hessian",
+            published=frozenset({"panel", "eigenvalue", "density"}),
+            snapshots=True,
         ),
-        "hessian_by_batch": FigureKind(snapshots=True),
+        "hessian_by_batch": FigureKind("show:plot_hessian_by_batch", snapshots=True),
     },
     settings=HessianSettings,
     arguments=together(
@@ -422,12 +427,19 @@ def count_passes_of_curvature(case: Case) -> Work:
 
 CURVATURE = Measure(
     needs="loss",
+    measure="compute:measure_curvature",
     table=CURVATURE_TABLE,
     reads=("blocks",),
     question="How networks train",
     figures={
-        "curvature": FigureKind(beside=("blocks",), snapshots=True, options=Multiples),
-        "curvature_by_layer": FigureKind(snapshots=True),
+        "curvature": FigureKind(
+            "show:plot_curvature",
+            "claims:CLAIMS_CURVATURE",
+            beside=("blocks",),
+            snapshots=True,
+            options=Multiples,
+        ),
+        "curvature_by_layer": FigureKind("show:plot_curvature_by_layer", snapshots=True),
     },
     settings=CurvatureSettings,
     arguments=together(choose_hessian_batches, only("probes", "tolerance", "iterations")),
@@ -469,9 +481,10 @@ def choose_density_batches(case: Case) -> Given:
 
 HESSIAN_DENSITY = Measure(
     needs="loss",
+    measure="compute:measure_hessian_density",
     table=HESSIAN_DENSITY_TABLE,
     question="How networks train",
-    figures={"hessian_density": FigureKind(snapshots=True)},
+    figures={"hessian_density": FigureKind("show:plot_hessian_density", snapshots=True)},
     settings_of=("hessian", HessianSettings),
     arguments=choose_density_batches,
     takes=lambda case: work_of_products(

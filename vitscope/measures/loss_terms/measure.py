@@ -97,10 +97,11 @@ def refuse_missing_loss_terms(case: Case) -> None:
 
 LOSS_TERMS = Measure(
     needs="loss",
+    measure="compute:measure_loss_terms",
     table=TABLE,
     reads=("drawn_from",),
     question="How networks train",
-    figures={"loss_terms": FigureKind()},
+    figures={"loss_terms": FigureKind("show:plot_loss_terms")},
     settings=Settings,
     arguments=choose_batches_of_loss_terms,
     takes=count_passes_of_loss_terms,
