@@ -190,7 +190,7 @@ def inputs_of_measure(wildcards):
             entry = getattr(case.study.models[case.model], each)
             found[name] = entry and named_file(wildcards, each, entry)
             continue
-        names = exit_on_user_error(each.names, case)
+        names = exit_on_user_error(case.names, each)
         asked = names if isinstance(names, list) else [names]
         paths = [path_made_by_job(each, one, wildcards) for one in asked]
         found[name] = paths if isinstance(names, list) else paths[0]

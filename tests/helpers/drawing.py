@@ -5,7 +5,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from vitscope.claims.points import Published
-from vitscope.drawing.figure import Member, draw_from_tables
+from vitscope.drawing.figure import Member
+from vitscope.drawing.from_tables import draw_from_tables
 from vitscope.drawing.saving import style
 from vitscope.measures import registry
 from vitscope.package_data import STYLE

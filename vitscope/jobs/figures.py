@@ -73,7 +73,8 @@ def _values_of_figure_job(study: Study, names: Names) -> Values:
 
 def draw_figure_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.drawing.counts import say_counts
-    from vitscope.drawing.figure import draw_from_tables, escaped_member
+    from vitscope.drawing.figure import escaped_member
+    from vitscope.drawing.from_tables import draw_from_tables
     from vitscope.drawing.saving import save, style
 
     tables, published = read_figure_job_inputs(inputs, values)
@@ -353,7 +354,8 @@ def draw_network_page_job(
         join_rows_of_figures,
         trainings,
     )
-    from vitscope.drawing.figure import draw_from_tables, escaped_member
+    from vitscope.drawing.figure import escaped_member
+    from vitscope.drawing.from_tables import draw_from_tables
     from vitscope.drawing.network_page import plot_network_page
     from vitscope.drawing.panels import drawing_in
     from vitscope.drawing.saving import save, style

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vitscope.errors import VitscopeError, unknown, wrong
 from vitscope.files.tables import Table
-from vitscope.measures.needs import NEEDS, READABLE, Input, Need
+from vitscope.measures.needs import NEEDS, READABLE, Input, Made, Need
 from vitscope.settings.section import optional, result_settings, schema_of_section
 from vitscope.settings.snapshots import END
 
@@ -35,6 +35,8 @@ Question = Literal[
 Keeps = Literal["pass", "units", "gradient", "product"]
 # Parameters of a job, as plain values; when they change, the job runs again.
 Given = dict[str, Any]
+# The values of the wildcards of a job, by their names in rules.
+About = dict[str, str]
 # The settings of a measure: the name of a section of `analysis`, and the section's dataclass.
 Section = tuple[str, type]
 # The columns that published points need in order to be drawn by depth.
@@ -193,6 +195,13 @@ class Case:
         holder = self.settings if self.measure.batch_setting else self.study.analysis
         return holder.batch_size
 
+    def names(self, made: Made) -> About | list[About]:
+        """Return the wildcards of the job that makes an input; with `each`, one for each value."""
+        names = {key: str(OF_CASE[key](self)) for key in made.about}
+        if not made.each:
+            return names
+        return [{**names, made.each: each} for each in OF_CASE[f"{made.each}s"](self)]
+
     @contextmanager
     def naming(self) -> Iterator[None]:
         """Name the study and the model in errors."""
@@ -201,6 +210,25 @@ class Case:
         except VitscopeError as error:
             raise VitscopeError(f"{self.study.path}: models.{self.model}: {error}") from error
 
+
+# Functions that return what inputs and results can depend on, by name. A model with a history has
+# no `snapshots` here, since its snapshots are not read.
+OF_CASE: dict[str, Callable[[Case], Any]] = {
+    "model": lambda case: case.model,
+    "part": lambda case: case.part,
+    "snapshot": lambda case: case.snapshot,
+    "snapshots": lambda case: (
+        [] if (model := case.study.models[case.model]).history else model.moments()
+    ),
+    "dataset": lambda case: case.study.models[case.model].data,
+    "split": lambda case: case.measure.split(case.study),
+    "alike": lambda case: "yes",
+    "network": lambda case: case.study.network(case.model),
+    "device": lambda case: case.study.device,
+    "images_at_once": lambda case: case.study.analysis.batch_size,
+    "first_image": lambda case: case.part * case.study.analysis.shard_size,
+    "by_label": lambda case: case.measure.by_label,
+}
 
 Arguments = Callable[[Case], Given]
 

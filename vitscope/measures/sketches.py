@@ -16,13 +16,9 @@ from vitscope.corruptions import MEAN
 from vitscope.drawing.changes import Change, draw_bars
 from vitscope.drawing.looks import BANDS, RANGE_ALPHA, SKETCHED, THIN, ZERO, Look
 from vitscope.drawing.panels import Panel
+from vitscope.measures.components import diagonals, ends_of_curves
 from vitscope.measures.feature_variance.show import CHANGE_OF_VARIANCE
-from vitscope.measures.fourier.show import (
-    AMPLITUDE,
-    CHANGE_OF_COMPONENT,
-    diagonals,
-    ends_of_curves,
-)
+from vitscope.measures.fourier.show import AMPLITUDE, CHANGE_OF_COMPONENT
 from vitscope.measures.hessian.claims import sizes_up_to_training
 from vitscope.measures.hessian.show import density_per_decade, published_per_decade
 

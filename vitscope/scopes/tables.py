@@ -244,7 +244,7 @@ def draw_kind_from_tables(
     options: Mapping[str, Any],
 ) -> "Figure":
     """Draw a figure of a kind from its tables, in the given axes or as a figure of its own."""
-    from vitscope.drawing.figure import draw_from_tables
+    from vitscope.drawing.from_tables import draw_from_tables
 
     shown = _kind_of_figure(kind)
     curves = published if shown.drawn_columns else None

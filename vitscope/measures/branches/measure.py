@@ -53,7 +53,7 @@ LESION = Measure(
     figures={
         "lesion": FigureKind(
             "show:plot_lesion",
-            "show:CLAIMS_LESION",
+            "claims:CLAIMS_LESION",
             sketch="vitscope.measures.sketches:sketch_lesion",
             beside=("blocks",),
             published=frozenset({"index", "normalized_depth", "kind", "change"}),
@@ -94,7 +94,10 @@ SKIP_RATIO = Measure(
     question="How networks are built",
     figures={
         "skip_ratio": FigureKind(
-            "show:plot_skip_ratio", "show:CLAIMS_SKIP_RATIO", beside=("blocks",), options=Multiples
+            "show:plot_skip_ratio",
+            "claims:CLAIMS_SKIP_RATIO",
+            beside=("blocks",),
+            options=Multiples,
         )
     },
     settings=SkipRatioSettings,

@@ -111,7 +111,7 @@ CKA = Measure(
     table=CKA_TABLE,
     part=CKA_PART,
     question="How networks are built",
-    figures={"cka": FigureKind("show:plot_cka", "show:CLAIMS_CKA", beside=("blocks",))},
+    figures={"cka": FigureKind("show:plot_cka", "claims:CLAIMS_CKA", beside=("blocks",))},
     merge=Merge("compute:merge_cka"),
     settings=CkaSettings,
     arguments=batch_size,

@@ -72,6 +72,8 @@ CLASS_MAPS_TABLE = Table(
 # The cost per image: a forward pass, and a backward pass that costs two forward passes.
 PASSES = 3
 
+METHODS = {"grad_cam": "Grad-CAM", "gradient_rollout": "gradient rollout", "rollout": "rollout"}
+
 
 @dataclass(frozen=True)
 class ClassMapsSettings:
@@ -157,8 +159,8 @@ FAITHFULNESS = Measure(
     table=FAITHFULNESS_TABLE,
     question="Where networks look",
     figures={
-        "deletion": FigureKind("show:plot_deletion", "show:CLAIMS_DELETION"),
-        "insertion": FigureKind("show:plot_insertion", "show:CLAIMS_INSERTION"),
+        "deletion": FigureKind("show:plot_deletion", "claims:CLAIMS_DELETION"),
+        "insertion": FigureKind("show:plot_insertion", "claims:CLAIMS_INSERTION"),
     },
     settings=FaithfulnessSettings,
     arguments=named(

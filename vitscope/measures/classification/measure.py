@@ -129,13 +129,13 @@ FIT = Measure(
     figures={
         "fit": FigureKind(
             "show:plot_fit",
-            "show:CLAIMS_FIT",
+            "claims:CLAIMS_FIT",
             sketch="vitscope.measures.sketches:sketch_fit",
             published=PUBLISHED,
         ),
         "fit_by_window": FigureKind(
             "show:plot_fit",
-            "show:CLAIMS_FIT_BY_WINDOW",
+            "claims:CLAIMS_FIT_BY_WINDOW",
             sketch="vitscope.measures.sketches:sketch_fit",
             published=PUBLISHED,
         ),
@@ -229,7 +229,7 @@ SHAPE_TEXTURE = Measure(
     figures={
         "shape_texture": FigureKind(
             "show:plot_shape_texture",
-            "show:CLAIMS_SHAPE_TEXTURE",
+            "claims:CLAIMS_SHAPE_TEXTURE",
             published=frozenset({"decisions", "consistency"}),
             others=True,
         )

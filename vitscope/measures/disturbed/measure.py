@@ -143,7 +143,7 @@ FREQUENCY_NOISE = Measure(
     figures={
         "frequency_noise": FigureKind(
             "show:plot_frequency_noise",
-            "show:CLAIMS_FREQUENCY_NOISE",
+            "claims:CLAIMS_FREQUENCY_NOISE",
             sketch="vitscope.measures.sketches:sketch_frequency_noise",
             published=frozenset({"frequency", "change"}),
         )
@@ -268,11 +268,11 @@ OCCLUSION = Measure(
     figures={
         "occlusion": FigureKind(
             "show:plot_occlusion",
-            "show:CLAIMS_OCCLUSION",
+            "claims:CLAIMS_OCCLUSION",
             published=frozenset({"share", "accuracy"}),
             others=True,
         ),
-        "shuffling": FigureKind("show:plot_shuffling", "show:CLAIMS_SHUFFLING"),
+        "shuffling": FigureKind("show:plot_shuffling", "claims:CLAIMS_SHUFFLING"),
     },
     settings=OcclusionSettings,
     arguments=named(

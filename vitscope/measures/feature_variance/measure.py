@@ -75,7 +75,7 @@ FEATURE_VARIANCE = Measure(
     figures={
         "feature_variance": FigureKind(
             "show:plot_feature_variance",
-            "show:CLAIMS_FEATURE_VARIANCE",
+            "claims:CLAIMS_FEATURE_VARIANCE",
             sketch="vitscope.measures.sketches:sketch_feature_variance",
             sketch_change="vitscope.measures.sketches:sketch_feature_variance_change",
             published=BY_DEPTH | {"variance"},
@@ -111,7 +111,7 @@ NORMALIZED_VARIANCE = Measure(
     question="What blocks do to feature maps",
     figures={
         "normalized_variance": FigureKind(
-            "show:plot_normalized_variance", "show:CLAIMS_NORMALIZED_VARIANCE", options=ByDepth
+            "show:plot_normalized_variance", "claims:CLAIMS_NORMALIZED_VARIANCE", options=ByDepth
         )
     },
     merge=mean_over_images("normalized_variance"),
@@ -146,11 +146,11 @@ SPATIAL_SHARE = Measure(
     question="What blocks do to feature maps",
     figures={
         "spatial_share": FigureKind(
-            "show:plot_spatial_share", "show:CLAIMS_SPATIAL_SHARE", options=ByDepth
+            "show:plot_spatial_share", "claims:CLAIMS_SPATIAL_SHARE", options=ByDepth
         ),
         "variance_and_share": FigureKind(
             "show:plot_variance_and_share",
-            "show:CLAIMS_VARIANCE_AND_SHARE",
+            "claims:CLAIMS_VARIANCE_AND_SHARE",
             beside=("feature_variance",),
             published=BY_DEPTH | {"variance"},
             options=Multiples,

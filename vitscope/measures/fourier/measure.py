@@ -111,16 +111,16 @@ FOURIER = Measure(
     part=FOURIER_PART,
     question="What blocks do to feature maps",
     figures={
-        "fourier": FigureKind("show:plot_fourier", "show:CLAIMS_FOURIER", options=Multiples),
+        "fourier": FigureKind("show:plot_fourier", "claims:CLAIMS_FOURIER", options=Multiples),
         "fourier_curves": FigureKind(
             "show:plot_fourier_curves",
-            "show:CLAIMS_FOURIER_CURVES",
+            "claims:CLAIMS_FOURIER_CURVES",
             sketch="vitscope.measures.sketches:sketch_fourier_curves",
             published=COMPONENT | {"index", "frequency"},
         ),
         "fourier_depth": FigureKind(
             "show:plot_fourier_depth",
-            "show:CLAIMS_FOURIER_DEPTH",
+            "claims:CLAIMS_FOURIER_DEPTH",
             sketch="vitscope.measures.sketches:sketch_fourier_depth",
             sketch_change="vitscope.measures.sketches:sketch_fourier_depth_change",
             published=COMPONENT | BY_DEPTH,
@@ -128,7 +128,7 @@ FOURIER = Measure(
         ),
         "averaging": FigureKind(
             "show:plot_averaging",
-            "show:CLAIMS_AVERAGING",
+            "claims:CLAIMS_AVERAGING",
             beside=("feature_variance", "reliability"),
         ),
     },

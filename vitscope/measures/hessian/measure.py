@@ -98,12 +98,17 @@ Frobenius norm divided by that number.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from vitscope.claims.intervals import FEWEST_OF_MEDIAN
 from vitscope.errors import VitscopeError, wrong
 from vitscope.files.tables import Columns, Table
 from vitscope.files.whole import sha256_of
+from vitscope.measures.loss_batches import (
+    PASSES_OF_A_PRODUCT,
+    fit_batches,
+    refuse_batches_of_one_size,
+    refuse_too_few_images,
+)
 from vitscope.measures.measure import (
     Case,
     FigureKind,
@@ -116,7 +121,6 @@ from vitscope.measures.measure import (
     together,
 )
 from vitscope.package_data import ROOT
-from vitscope.settings.draws import images_apart
 from vitscope.settings.section import setting
 
 OF_BATCH: Columns = {
@@ -142,8 +146,6 @@ HESSIAN_TABLE = Table(
 
 # A copy of LARGEST_BASIS in lanczos.py, which imports torch and so cannot be imported here.
 LEAST_VECTORS = 64
-# The cost of a product with the Hessian, in forward passes.
-PASSES_OF_A_PRODUCT = 6
 
 
 # Keys of earlier versions, and what to write in their place.
@@ -282,25 +284,6 @@ def fit_hessian_batches(images: int) -> Given:
     return {"sizes": [size], "batches": count, **density}
 
 
-def fit_batches(images: int, usual: Any) -> Given:
-    """Return the usual number of batches and their size, reduced to what `images` images fill."""
-    size = min(usual.batch_size, images)
-    return {"batch_size": size, "batches": min(usual.batches, images // size)}
-
-
-def refuse_too_few_images(case: Case, key: str, batches: int, largest: int) -> None:
-    """Refuse settings that need more batches than the augmented images have draws for."""
-    images = case.study.analysis.augmented.images
-    apart = images_apart(largest, case.study.drawn_together(case.model))
-    if (batches - 1) * apart + largest > images:
-        raise VitscopeError(
-            f"{case.study.path}: analysis.{key}: found {batches} of {largest} images each, "
-            f"allowed: at most {max(0, images - largest) // apart + (images >= largest)}: each "
-            f"begins a draw of {apart} images of models.{case.model}, and "
-            f"analysis.augmented.images is {images}."
-        )
-
-
 def refuse_hessian_batches(case: Case) -> None:
     """Refuse numbers of batches that fit no sizes, and more batches than there are draws."""
     settings: HessianSettings = case.settings
@@ -324,12 +307,6 @@ def refuse_density_batches(case: Case) -> None:
     settings: HessianSettings = case.settings
     many, size = settings.density_batches, settings.density_size
     refuse_too_few_images(case, "hessian.density_batches", many, size)
-
-
-def refuse_batches_of_one_size(case: Case) -> None:
-    """Refuse more batches of a measure than the augmented images have draws for."""
-    settings, name = case.settings, case.measure.name
-    refuse_too_few_images(case, f"{name}.batches", settings.batches, settings.batch_size)
 
 
 HESSIAN = Measure(

@@ -178,7 +178,7 @@ LANDSCAPE = Measure(
     figures={
         "landscape": FigureKind(
             "show:plot_landscape",
-            "show:CLAIMS_LANDSCAPE",
+            "claims:CLAIMS_LANDSCAPE",
             published=frozenset({"measure", "value"}),
             for_claims=True,
         ),

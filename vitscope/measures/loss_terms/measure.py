@@ -21,7 +21,7 @@ from functools import partial
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
-from vitscope.measures.hessian.measure import (
+from vitscope.measures.loss_batches import (
     PASSES_OF_A_PRODUCT,
     fit_batches,
     refuse_batches_of_one_size,

@@ -76,7 +76,7 @@ PATCH_FILTERS = Measure(
     figures={
         "patch_filters": FigureKind("show:plot_patch_filters"),
         "patch_components": FigureKind(
-            "show:plot_patch_components", "show:CLAIMS_PATCH_COMPONENTS"
+            "show:plot_patch_components", "claims:CLAIMS_PATCH_COMPONENTS"
         ),
     },
     settings=PatchFiltersSettings,
@@ -121,7 +121,7 @@ POSITION_SIMILARITY = Measure(
     question="What the first layer and positions hold",
     figures={
         "position_similarity": FigureKind(
-            "show:plot_position_similarity", "show:CLAIMS_POSITION_SIMILARITY"
+            "show:plot_position_similarity", "claims:CLAIMS_POSITION_SIMILARITY"
         ),
         "position_products": FigureKind("show:plot_position_products"),
     },

@@ -55,12 +55,12 @@ from vitscope.measures.measure import (
     selection,
     together,
 )
-from vitscope.measures.tokens.measure import TokenNormsSettings
+from vitscope.measures.outliers import TokenNormsSettings
 from vitscope.settings.section import setting
 
 MEAN, PREFIX, TOKEN = "mean", "prefix", "token"
 LINEAR, NEIGHBOURS = "linear", "neighbours"
-POSITION, PIXELS = "position", "pixels"
+TARGETS = POSITION, PIXELS = "position", "pixels"
 
 PROBE_TABLE = Table(
     "probe",
@@ -127,7 +127,7 @@ PROBE = Measure(
     table=PROBE_TABLE,
     part=PROBE_PART,
     question="How networks classify",
-    figures={"probe": FigureKind("show:plot_probe", "show:CLAIMS_PROBE")},
+    figures={"probe": FigureKind("show:plot_probe", "claims:CLAIMS_PROBE")},
     settings=ProbeSettings,
     arguments=together(selection, only("tokens")),
     takes=passes_of_measure(1),
@@ -162,7 +162,7 @@ PROBE_TOKENS = Measure(
     question="What becomes of tokens",
     figures={
         "probe_tokens": FigureKind(
-            "show:plot_probe_tokens", "show:CLAIMS_PROBE_TOKENS", options=Multiples
+            "show:plot_probe_tokens", "claims:CLAIMS_PROBE_TOKENS", options=Multiples
         )
     },
     settings_of=("probe", ProbeSettings),

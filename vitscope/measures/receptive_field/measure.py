@@ -91,7 +91,7 @@ RECEPTIVE_FIELD = Measure(
     table=TABLE,
     question="Where networks look",
     figures={
-        "receptive_field": FigureKind("show:plot_receptive_field", "show:CLAIMS_RECEPTIVE_FIELD")
+        "receptive_field": FigureKind("show:plot_receptive_field", "claims:CLAIMS_RECEPTIVE_FIELD")
     },
     settings=Settings,
     arguments=together(

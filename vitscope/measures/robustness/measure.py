@@ -118,7 +118,7 @@ ROBUSTNESS = Measure(
     question="How networks classify",
     figures={
         "robustness": FigureKind(
-            "show:plot_robustness", "show:CLAIMS_ROBUSTNESS", beside=("corruption_error",)
+            "show:plot_robustness", "claims:CLAIMS_ROBUSTNESS", beside=("corruption_error",)
         )
     },
     merge=Merge("scores:merge_robustness"),
@@ -162,7 +162,7 @@ CORRUPTION_ERROR = Measure(
     figures={
         "robustness_by_accuracy": FigureKind(
             "show:plot_robustness_by_accuracy",
-            "show:CLAIMS_ROBUSTNESS_BY_ACCURACY",
+            "claims:CLAIMS_ROBUSTNESS_BY_ACCURACY",
             sketch="vitscope.measures.sketches:sketch_robustness_by_accuracy",
             published=frozenset({"accuracy", "robustness"}),
         )

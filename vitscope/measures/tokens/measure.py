@@ -94,6 +94,7 @@ from vitscope.measures.measure import (
     together,
     whole_settings,
 )
+from vitscope.measures.outliers import TokenNormsSettings
 from vitscope.settings.section import setting
 
 QUANTILES = {"lowest": 0.0, "quartile": 0.25, "median": 0.5, "third_quartile": 0.75, "highest": 1.0}
@@ -130,18 +131,6 @@ TOKEN_NORMS_PART = Table(
 )
 
 
-@dataclass(frozen=True)
-class TokenNormsSettings:
-    """The norms of tokens."""
-
-    threshold: float = setting(
-        3.0,
-        "A token is an outlier if its norm is more than this many times the median norm of "
-        "the tokens of its image.",
-        exclusiveMinimum=1,
-    )
-
-
 TOKEN_NORMS = Measure(
     needs="latents",
     measure="compute:measure_token_norms",
@@ -169,7 +158,7 @@ TOKEN_SIMILARITY = Measure(
     question="What becomes of tokens",
     figures={
         "token_similarity": FigureKind(
-            "show:plot_token_similarity", "show:CLAIMS_TOKEN_SIMILARITY", options=ByDepth
+            "show:plot_token_similarity", "claims:CLAIMS_TOKEN_SIMILARITY", options=ByDepth
         )
     },
     merge=mean_over_images("similarity"),
@@ -183,7 +172,9 @@ MEAN_TOKEN = Measure(
     part=Table("mean_token_per_image", per_image_columns("share", _SHARE)),
     question="What becomes of tokens",
     figures={
-        "mean_token": FigureKind("show:plot_mean_token", "show:CLAIMS_MEAN_TOKEN", options=ByDepth)
+        "mean_token": FigureKind(
+            "show:plot_mean_token", "claims:CLAIMS_MEAN_TOKEN", options=ByDepth
+        )
     },
     merge=mean_over_images("share"),
     seconds_per_gb=0.6,
@@ -244,7 +235,7 @@ SINGULAR_VALUES = Measure(
     figures={
         "singular_values": FigureKind("show:plot_singular_values", options=Multiples),
         "effective_rank": FigureKind(
-            "show:plot_effective_rank", "show:CLAIMS_EFFECTIVE_RANK", options=ByBlock
+            "show:plot_effective_rank", "claims:CLAIMS_EFFECTIVE_RANK", options=ByBlock
         ),
     },
     settings=SingularValuesSettings,

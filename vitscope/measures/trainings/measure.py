@@ -59,7 +59,7 @@ LEARNING_CURVES = Measure(
     table=LEARNING_CURVES_TABLE,
     question="How networks train",
     figures={
-        "training": FigureKind("show:plot_training", "show:CLAIMS_TRAINING", options=Multiples)
+        "training": FigureKind("show:plot_training", "claims:CLAIMS_TRAINING", options=Multiples)
     },
     arguments=find_learning_curve_snapshots,
     refuse=refuse_curves_without_history,
