@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bench.rows import Row
 from vitscope.measures.scores import scores_of
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 from vitscope.networks.running.predictions import predict, score_predictions
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 

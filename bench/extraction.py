@@ -20,7 +20,7 @@ from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.measures.feature_variance import compute as feature_variance
 from vitscope.measures.fourier import compute as fourier
 from vitscope.measures.given import OnLatents
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint

@@ -19,7 +19,7 @@ from vitscope.measures.disturbed.frequency_noise import (
     random_noise_signs,
 )
 from vitscope.measures.disturbed.measure import FrequencyNoiseSettings as Settings
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 BATCH, TURNS = 64, 3

@@ -24,10 +24,10 @@ from bench.run import GPU, TARGET, machine, measured_before, page, split_at
 from bench.training import recipe_with
 from vitscope.files.tensors import TensorWriter
 from vitscope.measures.given import OnLoss
-from vitscope.measures.hessian.operator import hessian_of_model
+from vitscope.measures.hessian_operator import hessian_of_model
 from vitscope.measures.landscape.compute import losses_at, pick_landscape_precision
 from vitscope.measures.landscape.measure import Settings, grid
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.running.device import own_device_stream, pick_device
 from vitscope.networks.running.latents import write_latents

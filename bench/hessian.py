@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.rows import Row
-from vitscope.measures.hessian.lanczos import Spectrum, largest_eigenvalues
-from vitscope.measures.hessian.operator import Hessian, hessian_of_model
-from vitscope.networks.building.family import find_family
+from vitscope.measures.hessian_operator import Hessian, hessian_of_model
+from vitscope.measures.lanczos import Spectrum, largest_eigenvalues
+from vitscope.networks.building.networks import find_family
 from vitscope.package_data import ROOT
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 

@@ -20,7 +20,7 @@ from bench.rows import Row
 from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.compute import LAYOUTS, losses_at, pick_landscape_precision
 from vitscope.measures.landscape.measure import Settings, grid
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.batches import Augmented, Batches, write_augmented_batches
 

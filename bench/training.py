@@ -11,8 +11,7 @@ import torch
 
 from bench.images import noise
 from bench.rows import Row
-from vitscope.networks.building.family import find_family
-from vitscope.networks.building.networks import plain_attention
+from vitscope.networks.building.networks import find_family, plain_attention
 from vitscope.settings.keys import Recipe
 from vitscope.settings.section import schema_of_section
 from vitscope.training.batches import Batch, Batches, workers_for_batches

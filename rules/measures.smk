@@ -23,7 +23,7 @@ def measures_that(**declared):
 
     Unless `declared` says otherwise, they are measured neither in parts nor from latents.
     """
-    own = (each.measure for study in STUDIES.values() for each in study.own_measures.values())
+    own = (each for study in STUDIES.values() for each in study.own_measures.values())
     wanted = {"in_parts": False, "of_latents": False, **declared}.items()
     known = (*map(registry.declared, registry.names()), *own)
     return one_of({each.name for each in known if wanted <= declarations_of(each).items()})
@@ -60,7 +60,7 @@ def inputs_of_measure(wildcards):
             entry = getattr(case.study.models[case.model], each)
             found[name] = entry and named_file(wildcards, each, entry)
             continue
-        names = exit_on_user_error(each.names, case)
+        names = exit_on_user_error(case.names, each)
         asked = names if isinstance(names, list) else [names]
         paths = [path_made_by_job(each, one, wildcards) for one in asked]
         found[name] = paths if isinstance(names, list) else paths[0]

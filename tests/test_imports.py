@@ -9,7 +9,7 @@ from vitscope.package_data import ROOT
 
 HEAVY = {"torch", "torchvision", "timm", "numpy", "scipy", "pandas", "pyarrow", "matplotlib", "PIL"}
 DECLARATIONS = ", ".join({registry.module(name) for name in registry.names()})
-CLAIMS = (str(registry.claiming(registry.kinds()[kind])) for kind in kinds_with_claims())
+CLAIMS = (str(registry.kinds()[kind].claims) for kind in kinds_with_claims())
 COUNTING = ", ".join({"vitscope.claims.counting", *(each.partition(":")[0] for each in CLAIMS)})
 KINDS = "from vitscope.measures import registry; kinds = registry.kinds().values()"
 UNNEEDED = {
@@ -18,8 +18,7 @@ UNNEEDED = {
     "counting": (f"import {COUNTING}", {"torch", "vitscope.measures.registry"}),
     "kinds": (f"import vitscope.drawing.figure; {KINDS}", {"matplotlib"}),
     "drawing": (
-        f"from pkgutil import resolve_name; {KINDS}; "
-        "[resolve_name(registry.drawing(kind)) for kind in kinds]",
+        f"from pkgutil import resolve_name; {KINDS}; [resolve_name(kind.draw) for kind in kinds]",
         {"torch"},
     ),
     "weights": ("import vitscope.networks.checkpoints.weight_sources", {"torch"}),

@@ -20,7 +20,7 @@ KINDS = kinds_with_claims()
 
 
 def module_of(kind: str) -> ModuleType:
-    folder = registry.package(registry.kinds()[kind].measure).rpartition(".")[2]
+    folder = registry.declared(registry.kinds()[kind].measure).package.rpartition(".")[2]
     return import_module(f"tests.measures.{folder}.test_claims")
 
 

@@ -18,7 +18,7 @@ from vitscope.data.building import UnstoredSplit, open_split_file, preprocess
 from vitscope.data.sources.shapes32 import draw_shapes
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 from vitscope.networks.building.timm_import import declare_torchvision_operators
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.batches import Batches, seeded

@@ -23,7 +23,7 @@ from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import INTERVAL_ALPHA
 from vitscope.drawing.saving import enlarge_text_for_saving, style
 from vitscope.errors import VitscopeError
-from vitscope.measures.registry import drawing, kinds
+from vitscope.measures.registry import kinds
 from vitscope.package_data import STYLE
 
 ROOT = Path(__file__).parents[2]
@@ -167,7 +167,7 @@ def look_of(line):
 @pytest.mark.parametrize("kind", kinds())
 def test_published_points_go_to_the_kinds_that_declare_their_columns(kind):
     declared = kinds()[kind]
-    plot = resolve_name(drawing(declared))
+    plot = resolve_name(declared.draw)
     takes = inspect.signature(plot).parameters
     shows = "published" in takes
     if isinstance(plot, Chart):

@@ -12,8 +12,8 @@ from torch import nn
 from tests.gpu import needs_cuda
 from tests.helpers.recording import record_here
 from tests.training.recipes import RECIPE
-from vitscope.measures.hessian.operator import hessian_of_model
-from vitscope.networks.building.family import find_family
+from vitscope.measures.hessian_operator import hessian_of_model
+from vitscope.networks.building.networks import find_family
 from vitscope.networks.running.device import Recording, own_device_stream
 from vitscope.training.steps import Steps, optimizer_for_steps, set_learning_rate, take_step
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 
 NETWORK: dict[str, Any] = {
     "family": "resnet",

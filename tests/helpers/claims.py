@@ -74,7 +74,7 @@ def count_variances(table: pd.DataFrame, theirs=None) -> pd.DataFrame:
 
 def kinds_with_claims() -> list[str]:
     kinds = registry.kinds()
-    return [kind for kind in kinds if registry.claiming(kinds[kind])]
+    return [kind for kind in kinds if kinds[kind].claims]
 
 
 def evidence(kind: str) -> Evidence:

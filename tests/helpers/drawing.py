@@ -5,7 +5,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from vitscope.claims.points import Published
-from vitscope.drawing.figure import Member, draw_from_tables
+from vitscope.drawing.figure import Member
+from vitscope.drawing.from_tables import draw_from_tables
 from vitscope.drawing.saving import style
 from vitscope.measures import registry
 from vitscope.package_data import STYLE
@@ -38,7 +39,7 @@ def draw_kind(
     needed = {name: tables[name] for name in found.tables}
     curves = published if found.drawn_columns else None
     values = {**found.values, **options}
-    return draw_from_tables(registry.drawing(found), needed, members, curves, snapshots, values)
+    return draw_from_tables(found.draw, needed, members, curves, snapshots, values)
 
 
 def drawn_from(

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from tests.helpers.networks import build_undrawn
 from tests.helpers.studies import bundled
 from vitscope.networks.building import networks as models
-from vitscope.networks.building.family import Family, find_family
+from vitscope.networks.building.networks import Family, find_family
 from vitscope.networks.checkpoints.translation import translate
 
 PAPER = bundled("paper")["models"]

@@ -8,8 +8,12 @@ from torch import Tensor, nn
 
 from tests.helpers.studies import bundled
 from vitscope.image_size import ImageSize
-from vitscope.networks.building.family import find_family
-from vitscope.networks.building.networks import Network, empty_network, uninitialized_network
+from vitscope.networks.building.networks import (
+    Network,
+    empty_network,
+    find_family,
+    uninitialized_network,
+)
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint

@@ -4,12 +4,12 @@ from typing import Any
 
 from torch import nn
 
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 
 # A small ResNet for the function that the README calls resnet20.
 ARCH = {"block": "basic", "blocks": [1, 1, 1, 1], "width": 4}
 MY_NET = f"""
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 
 
 def resnet20():

@@ -9,7 +9,7 @@ import yaml
 from torch import nn
 
 from tests.helpers.networks import build_empty
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 
 FOLDER = Path(__file__).parents[1] / "networks" / "expected"
 NETWORKS: dict[str, dict[str, Any]] = yaml.safe_load(

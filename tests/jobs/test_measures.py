@@ -236,7 +236,7 @@ def merged(
         "columns": registry.columns_of(measure),
         "measured": measure,
         "part_columns": registry.part_columns_of(measure),
-        "merge": registry.merging(measure),
+        "merge": registry.declared(measure).merge.function,
     }
     merge_parts_job(inputs, {"table": target}, values, Resources())
     facts = read_metadata(target)

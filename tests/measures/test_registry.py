@@ -5,6 +5,7 @@ from pkgutil import resolve_name
 import pytest
 
 from tests.helpers.refusals import refusal
+from vitscope.claims.claim import Evidence
 from vitscope.files.tables import Table
 from vitscope.measures import registry
 from vitscope.settings.section import result_settings
@@ -16,17 +17,15 @@ from vitscope.typed import typed
 def test_a_room_is_complete(name: str) -> None:
     measure = registry.declared(name)
     assert measure.name == name
-
-    assert measure.table.name == name
     if measure.needs == "latents":
         assert isinstance(measure.part, Table)
 
     if measure.parts_of is None:
-        assert inspect.isfunction(resolve_name(registry.measuring(name)))
+        assert inspect.isfunction(resolve_name(measure.measure))
     else:
         assert measure.needs == "parts"
         assert measure.parts_of in registry.names()
-    merging = registry.merging(name)
+    merging = measure.merge.function
     if measure.of_pairs or measure.parts_of is not None or measure.part:
         # Other parts are merged by joining them.
         assert merging
@@ -44,8 +43,8 @@ def test_functions_take_what_the_declaration_gives_them(name: str, model: str) -
     measure = registry.declared(name)
     given = {}
     if measure.parts_of is None:
-        given[registry.measuring(name)] = 1, measure.measuring(STUDY, model, 0)
-    if merging := registry.merging(name):
+        given[measure.measure] = 1, measure.measuring(STUDY, model, 0)
+    if merging := measure.merge.function:
         # The parts of the model, or of both models of a pair.
         given[merging] = 1 + measure.of_pairs, measure.merging(STUDY, model)
     for function, (count, settings) in given.items():
@@ -61,11 +60,17 @@ def test_the_bundled_study_shows_every_room() -> None:
     assert {name for name, _ in SHOWN} == set(registry.names())
 
 
-def test_a_kind_of_figure_is_drawn_by_its_room() -> None:
+@pytest.mark.parametrize("name", registry.kinds())
+def test_what_a_kind_of_figure_names_is_there(name: str) -> None:
     """The captions are looked for where they are read."""
-    for name, kind in registry.kinds().items():
-        assert callable(resolve_name(registry.drawing(kind))), name
-        assert kind.tables[0] == kind.measure
+    kind = registry.kinds()[name]
+    assert kind.name == name
+    assert kind.tables[0] == kind.measure
+    for each in filter(None, (kind.draw, kind.sketch, kind.sketch_change)):
+        assert callable(resolve_name(each)), each
+    assert kind.sketch or not kind.sketch_change
+    if kind.claims:
+        assert isinstance(resolve_name(kind.claims), Evidence)
 
 
 def test_kinds_of_figures_have_one_room_each() -> None:
@@ -74,5 +79,5 @@ def test_kinds_of_figures_have_one_room_each() -> None:
 
 
 def test_a_measure_that_is_not_there_is_refused() -> None:
-    said = refusal(registry.module, "fourrier")
+    said = refusal(registry.declared, "fourrier")
     assert said == "There is no measure 'fourrier'. Did you mean 'fourier'?"

@@ -9,6 +9,7 @@ import pytest
 from tests.helpers.coverage import covered
 from tests.helpers.every_job import everything, kinds
 from tests.helpers.processes import python
+from tests.helpers.refusals import refusal
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
 from vitscope.measures.needs import NEEDS
@@ -55,6 +56,12 @@ def rewrite_export(package: Path, line: str) -> None:
     """Let the work of the job `export_table` be a line."""
     text = f"def export_table_job():\n    {line}\n"
     (package / "jobs" / "tables.py").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("module", ["vitscope.measures.cka.compute", "vitscope.measures.kca"])
+def test_a_name_that_is_not_there_is_refused(module: str) -> None:
+    said = refusal(digest, "measure", f"{module}:measure_kca")
+    assert said == f"A measure names {module}:measure_kca, which is not there: correct the name."
 
 
 def test_of_a_job_its_work_alone_counts(copy: Path) -> None:
@@ -300,8 +307,8 @@ def test_of_a_family_what_a_measure_uses_reruns_it_and_no_other(
 ) -> None:
     found = set()
     for measure in registry.names():
-        parts_of = registry.declared(measure).parts_of
-        functions = [registry.merging(measure), None if parts_of else registry.measuring(measure)]
-        if any(each[1] == name for each in covered("merge", *filter(None, functions))):
+        declared = registry.declared(measure)
+        functions = filter(None, (declared.merge.function, declared.measure))
+        if any(each[1] == name for each in covered("merge", *functions)):
             found.add(measure)
     assert found == measures

@@ -14,8 +14,8 @@ from tests.helpers.studies import FROZEN
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.files.tables import read_metadata
 from vitscope.jobs.job import JOBS, Job, Network, Request, find_job
-from vitscope.measures.hessian.lanczos import LARGEST_BASIS
 from vitscope.measures.hessian.measure import LEAST_VECTORS
+from vitscope.measures.lanczos import LARGEST_BASIS
 from vitscope.networks.building.networks import empty_network
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.cut_points import BLOCKS

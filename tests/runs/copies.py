@@ -23,9 +23,9 @@ from tests.runs import warm
 from vitscope.commands.workflow import start_jobs_warm
 from vitscope.measures import registry
 from vitscope.measures.folders import NO_PACKAGES
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
+from vitscope.training.events import EVENTS
 from vitscope.training.history import HISTORY
-from vitscope.training.loop import EVENTS
 
 REPOSITORY = Path(__file__).parents[2]
 PARTS = (

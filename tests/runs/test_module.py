@@ -11,7 +11,7 @@ import yaml
 
 from tests.helpers.processes import output_of
 from tests.runs.copies import REPOSITORY, SETTINGS, SNAKEMAKE, write_study
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 
 pytestmark = pytest.mark.others
 

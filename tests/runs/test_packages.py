@@ -41,9 +41,14 @@ class Settings:
 
 SIZES = Measure(
     needs="latents",
+    measure="compute:measure_sizes",
     table=Table("sizes", mean_columns("size", "mean size of values")),
     part=Table("sizes_per_image", per_image_columns("size", "mean size of values")),
-    figures={"size_by_depth": FigureKind(options=ByDepth)},
+    figures={
+        "size_by_depth": FigureKind(
+            "show:plot_sizes", "claims:CLAIMS_SIZES", options=ByDepth
+        ),
+    },
     settings=Settings,
     arguments=own_settings,
     merge=mean_over_images("size"),
@@ -72,13 +77,13 @@ FIGURE_BY_DEPTH = """
 from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.charts import Chart, Rows, Steps
 
-plot_size_by_depth = Chart(Rows("Size", Steps("size"), scale=begin_at_zero))
+plot_sizes = Chart(Rows("Size", Steps("size"), scale=begin_at_zero))
 """
 CLAIMS = """
 from vitscope.claims.claim import Claim, Evidence, every_model, in_order
 from vitscope.claims.statistics import grows_with_depth
 
-CLAIMS_SIZE_BY_DEPTH = Evidence(
+CLAIMS_SIZES = Evidence(
     "sizes",
     (Claim("sizes_grow", "Values grow", "me", every_model, grows_with_depth("size", "size")),),
     in_order,

@@ -31,7 +31,7 @@ from tests.runs.copies import with_study
 from vitscope.claims.tables import CLAIMS
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.tables import find_table
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.checkpoints import weight_sources
 

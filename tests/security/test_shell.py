@@ -7,7 +7,7 @@ import torch
 from tests.helpers.web import running_site, whole
 from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 from tests.security.test_secrets import SECRET
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 
 SHELL = "$(touch ran) `touch ran` ; touch ran | touch ran & 'touch ran' \"touch ran\" > ran"
 PAGE = (

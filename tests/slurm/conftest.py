@@ -7,7 +7,7 @@ import torch
 
 from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 from tests.slurm.cluster import Cluster, cluster, missing
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 
 # A network that takes its time on a node, and none on the machine that compares; and, of more than
 # two images, memory of which torch knows nothing, so that nobody could count it before.

@@ -17,7 +17,7 @@ from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
 from vitscope.jobs import training
 from vitscope.jobs.job import Resources
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training import compiling
 from vitscope.training.batches import seeded

@@ -16,10 +16,11 @@ from tests.helpers.splits import built, splits_of_shapes
 from tests.training.recipes import MEAN, PLAIN, RECIPE, STD, Splits
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 from vitscope.networks.checkpoints.conversion import load_converted_model
 from vitscope.training.batches import seeded
-from vitscope.training.loop import EVENTS, TrainingEvents, evaluate_in_training, train
+from vitscope.training.events import EVENTS, TrainingEvents
+from vitscope.training.loop import evaluate_in_training, train
 from vitscope.training.steps import learning_rate_of_step
 
 NETWORK: dict[str, Any] = {

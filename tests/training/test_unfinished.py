@@ -15,10 +15,11 @@ import pytest
 from tests.training.recipes import MEAN, RECIPE, STD, Splits, break_off, flip
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 from vitscope.training.batches import seeded
+from vitscope.training.events import EVENTS
 from vitscope.training.history import remove_unfinished
-from vitscope.training.loop import EVENTS, train
+from vitscope.training.loop import train
 
 EPOCHS = 6
 # All that may differ after a break: dropped paths, statistics of batches, kernels in an order of

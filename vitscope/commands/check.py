@@ -83,7 +83,7 @@ def _check_claims(study: "Study") -> dict[str, tuple[str, str]]:
         measure = measures.declared(name)
         kinds = [measures.kinds()[figure.kind] for figure in study.figures_of(name)]
         models = study.models_of(name)
-        if measure.decides and models and any(map(measures.claiming, kinds)):
+        if measure.decides and models and any(kind.claims for kind in kinds):
             try:
                 measure.decides(Case(measure, study, models[0]))
             except VitscopeError as error:

@@ -8,15 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
-
-from vitscope.claims.points import at_snapshots
-from vitscope.errors import VitscopeError
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
     from vitscope.claims.points import AllPublished
 
@@ -73,48 +68,6 @@ def with_variable(variable: ContextVar[Any], value: Any) -> Iterator[None]:
         yield
     finally:
         variable.reset(token)
-
-
-def draw_from_tables(
-    plot: str,
-    tables: Mapping[str, "pd.DataFrame"],
-    members: Members,
-    published: "AllPublished | None" = None,
-    snapshots: Sequence[str] = (),
-    values: Mapping[str, Any] | None = None,
-) -> "Figure":
-    """Draw a figure with the function `plot`, "module:name"; call this within `saving.style`.
-
-    If `snapshots` are given and the tables have snapshots, only these are shown, in this order.
-    """
-    from vitscope.drawing.panels import with_scales, write_counts
-
-    shown, given = at_snapshots(tables, snapshots), {**(values or {}), "members": members}
-    for name, table in shown.items():
-        # A table of pairs of models need not have rows of each model.
-        if "other_model" not in table:
-            _check_figure_has_rows(name, table, members)
-    if published is not None:
-        given["published"] = published
-    with with_scales(given.pop("scales", None)):
-        figure: Figure = resolve_name(plot)(*shown.values(), **given)
-    first = next(iter(shown.values()))
-    write_counts(figure, first[first["model"].isin([member.model for member in members])])
-    return figure
-
-
-def _check_figure_has_rows(name: str, table: "pd.DataFrame", members: Members) -> None:
-    moments = {"": table}
-    if "snapshot" in table:
-        moments = {f" at '{moment}'": rows for moment, rows in table.groupby("snapshot")}
-    for at, rows in moments.items():
-        there = {*rows["model"]}
-        for member in members:
-            if member.model not in there:
-                raise VitscopeError(
-                    f"The {name} table has no model '{member.model}'{at}: delete the table and "
-                    f"run again."
-                )
 
 
 def figure_as_table(

@@ -164,6 +164,15 @@ def draw_picture(axes: Axes, pixels: Pixels) -> None:
     axes.imshow(pixels[..., 0] if grey else pixels, **how)
 
 
+def brightest_attention(weights: Array, mass: float) -> Array:
+    """Return a mask of the brightest positions that together hold the share `mass` of a map."""
+    order = np.argsort(-weights, kind="stable")
+    held = np.cumsum(weights[order]) / weights.sum()
+    mask = np.zeros(len(weights), bool)
+    mask[order[: int(np.searchsorted(held, mass)) + 1]] = True
+    return mask
+
+
 def name_picture(axes: Axes, row: pd.Series, side: float) -> None:
     """Write the predicted class above a picture, cut to the picture's `side` in inches."""
     if pd.notna(row["class_name"]):

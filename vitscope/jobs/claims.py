@@ -29,17 +29,16 @@ def job_values_to_count_claims(study: Study, among: Collection[str]) -> Values:
     measures = registry.of(study)
     for name, figure in study.figures.items():
         kind = measures.kinds()[figure.kind]
-        claims = measures.claiming(kind)
-        if claims and name in among:
+        if kind.claims and name in among:
             figures[name] = {
-                "claims": claims,
+                "claims": kind.claims,
                 "models": figure.models,
                 "published": None if figure.published is None else asdict(figure.published),
                 "columns": sorted(kind.published),
                 "snapshots": figure.shown_snapshots(),
             }
-            if own := measures.own.get(kind.measure):
-                figures[name]["own"] = {"runs": own.claims, "table": own.measure.table.name}
+            if kind.claims_from:
+                figures[name]["own"] = kind.claims_from
     tables = {name for figure in figures for name in study.figures[figure].measures}
     return {
         "figures": figures,

@@ -67,13 +67,14 @@ def _values_of_figure_job(study: Study, names: Names) -> Values:
         "shows": sentence_of(kind),
         "values": kind.values | entry.options,
         "style": describing.style(study),
-        "modules": [measures.drawing(kind)],
+        "modules": [kind.draw],
     }
 
 
 def draw_figure_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.drawing.counts import say_counts
-    from vitscope.drawing.figure import draw_from_tables, escaped_member
+    from vitscope.drawing.figure import escaped_member
+    from vitscope.drawing.from_tables import draw_from_tables
     from vitscope.drawing.saving import save, style
 
     tables, facts, published = read_figure_job_inputs(inputs, values)
@@ -187,7 +188,7 @@ DRAW_BLOCKS = Job(
 def figures_for_overview_job(study: Study) -> list[str]:
     """Return the figures and build-ups that the overview shows, all with published points."""
     kinds = registry.of(study).kinds()
-    figures = {name: kinds[each.kind].overview for name, each in study.figures.items()}
+    figures = {name: bool(kinds[each.kind].sketch) for name, each in study.figures.items()}
     drawn = {name: each.published for name, each in (study.figures | study.buildups).items()}
     found = [name for name, published in drawn.items() if published and figures.get(name, True)]
     return sorted(found, key=natural_order)
@@ -195,9 +196,9 @@ def figures_for_overview_job(study: Study) -> list[str]:
 
 def _figures_by_claims(study: Study) -> dict[str, list[str]]:
     """Return the figures that count the same claims, by the place of these claims."""
-    measures, found = registry.of(study), dict[str, list[str]]()
+    kinds, found = registry.of(study).kinds(), dict[str, list[str]]()
     for name, figure in study.figures.items():
-        if claims := measures.claiming(measures.kinds()[figure.kind]):
+        if claims := kinds[figure.kind].claims:
             found.setdefault(claims, []).append(name)
     return found
 
@@ -218,14 +219,14 @@ def _job_values_of_sketch(study: Study, name: str) -> Values:
         return {"sketch": _BUILDUP_SKETCH, "members": [member], "published": published}
     entry, values = study.figures[name], _values_of_figure_job(study, {"figure": name})
     kept = ("members", "published", "published_columns", "snapshots")
-    table, change = entry.measure, "_change" if entry.options.get("change") else ""
+    table, kind = entry.measure, registry.of(study).kinds()[entry.kind]
     found = {
-        "sketch": f"vitscope.measures.sketches:sketch_{entry.kind}{change}",
+        "sketch": kind.sketch_change if entry.options.get("change") else kind.sketch,
         "table": table,
         "columns": columns_of(study, table),
         "data": {model: study.models[model].data for model in entry.models},
         # The blocks of two networks lie at other depths.
-        "apart": "kind" in registry.of(study).kinds()[entry.kind].published,
+        "apart": "kind" in kind.published,
     }
     return found | {key: values[key] for key in kept}
 
@@ -323,8 +324,7 @@ def models_counted_on_network_page(study: Study, kind: str, model: str) -> list[
     These are all of its recipe that figures of the study count the same claims on, so that page and
     study have one verdict.
     """
-    measures = registry.of(study)
-    claims = measures.claiming(measures.kinds()[kind])
+    claims = registry.of(study).kinds()[kind].claims
     figures = _figures_by_claims(study).get(claims, []) if claims else []
     shown = {each for name in figures for each in study.figures[name].models}
     same = next((group for group in study.repeats if model in group), [])
@@ -333,11 +333,9 @@ def models_counted_on_network_page(study: Study, kind: str, model: str) -> list[
 
 
 def _values_of_network_page_job(study: Study, names: Names) -> Values:
-    measures = registry.of(study)
-    kinds = {
-        name: measures.kinds()[name] for name in kinds_for_network_page_job(study, names["model"])
-    }
-    claims = [measures.claiming(kind) for kind in kinds.values()]
+    known = registry.of(study).kinds()
+    kinds = {name: known[name] for name in kinds_for_network_page_job(study, names["model"])}
+    functions = [each for kind in kinds.values() for each in (kind.draw, kind.claims)]
     return {
         "study": describing.title(study),
         "style": describing.style(study, page=True),
@@ -347,15 +345,15 @@ def _values_of_network_page_job(study: Study, names: Names) -> Values:
         "kinds": {
             name: {
                 "counted": models_counted_on_network_page(study, name, names["model"]),
-                "draws": measures.drawing(kind),
+                "draws": kind.draw,
                 "tables": {table: columns_of(study, table) for table in kind.tables},
                 "published": bool(kind.drawn_columns),
                 "values": kind.values,
-                "claims": measures.claiming(kind),
+                "claims": kind.claims,
             }
             for name, kind in kinds.items()
         },
-        "modules": [*map(measures.drawing, kinds.values()), *filter(None, claims)],
+        "modules": [*filter(None, functions)],
     }
 
 
@@ -369,7 +367,8 @@ def draw_network_page_job(
         join_rows_of_figures,
         trainings,
     )
-    from vitscope.drawing.figure import draw_from_tables, escaped_member
+    from vitscope.drawing.figure import escaped_member
+    from vitscope.drawing.from_tables import draw_from_tables
     from vitscope.drawing.network_page import plot_network_page
     from vitscope.drawing.panels import drawing_in
     from vitscope.drawing.saving import save, style

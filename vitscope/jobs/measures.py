@@ -18,8 +18,8 @@ from vitscope.jobs.latents import (
 from vitscope.measures import registry
 from vitscope.measures.columns import OF_IMAGE
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.measure import Case, Measure, Work
-from vitscope.measures.needs import CHECKPOINT, OF_CASE, Made
+from vitscope.measures.measure import OF_CASE, Case, Measure, Work
+from vitscope.measures.needs import CHECKPOINT, Made
 from vitscope.networks.building.family import module_of
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 from vitscope.settings.snapshots import END
@@ -43,14 +43,14 @@ def job_values_of_case(case: Case) -> Values:
     return {
         "settings": case.measure.arguments(case),
         "columns": measures.part_columns_of(name),
-        "modules": [measures.measuring(name)],
+        "modules": [case.measure.measure],
     }
 
 
 def _values_of_measure_job(study: Study, names: Names) -> Values:
     case = case_of(study, names)
     found, need = job_values_of_case(case), case.measure.need
-    made = [each for each in need.inputs.values() if isinstance(each, Made) and each.names(case)]
+    made = [each for each in need.inputs.values() if isinstance(each, Made) and case.names(each)]
     builds = any(each.job == CHECKPOINT.job for each in made)
     built = [module_of(study.models[case.model].family)] if builds else []
     return {
@@ -242,7 +242,7 @@ def _values_of_merge_job(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     measure = measures.declared(names["measure"])
     measured, models = measure_of_parts(measure), by_prefix(names["model"])
-    merging = measures.merging(measure.name)
+    merging = measure.merge.function
     # If latents are kept, this job measures them before it merges. In a notebook, the second model
     # of a pair may be of another study; the model's parts are then measured already.
     shards = {

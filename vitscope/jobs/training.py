@@ -59,7 +59,7 @@ def train_model_job(inputs: Files, outputs: Files, values: Values, resources: Re
     # Read this before importing torch, which sets it to a default.
     own_cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     from vitscope.jobs.opening import open_images, open_job_device
-    from vitscope.networks.building.family import build_family_network
+    from vitscope.networks.building.networks import build_family_network
     from vitscope.training.batches import seeded
     from vitscope.training.loop import train
 

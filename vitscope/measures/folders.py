@@ -4,12 +4,12 @@ A package announces its folder by an entry point of the group `vitscope.measures
 """
 
 import os
-import re
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.measures.measure import Measure
@@ -20,36 +20,43 @@ GROUP = "vitscope.measures"
 # If this environment variable is set, no package is read; vitscope's tests and `make format` set
 # it.
 NO_PACKAGES = "VITSCOPE_NO_PACKAGES"
-_MEASURE = re.compile(r"^(\w+) = Measure\(", re.MULTILINE)
 
 
-def measures_in(file: Path) -> list[str]:
-    """Return the names of the measures that a `measure.py` declares, from its source text."""
-    return [constant.lower() for constant in _MEASURE.findall(file.read_text(encoding="utf-8"))]
+def measures_in_folder(package: str) -> dict[str, Measure]:
+    """Import the measures that a folder, given as a module name, declares as constants."""
+    constants = vars(import_module(f"{package}.measure")).values()
+    found = [place_in_folder(each, package) for each in constants if isinstance(each, Measure)]
+    return {each.name: each for each in found}
 
 
-def measure_in_folder(package: str, measure: str) -> Measure:
-    """Import the declaration of a measure; fill in its name and the names of its figures.
+def place_in_folder(measure: Measure, package: str) -> Measure:
+    """Make the names that a measure declares absolute; fill in the names of its figures."""
 
-    `package` is the folder of the measure, as a module name.
-    """
-    found: Measure = getattr(import_module(f"{package}.measure"), measure.upper())
+    def placed(declared: Any, *keys: str, **more: str) -> Any:
+        said = {key: getattr(declared, key) for key in keys}
+        inner = {key: name for key, name in said.items() if name and "." not in name.split(":")[0]}
+        return replace(declared, **{key: f"{package}.{inner[key]}" for key in inner}, **more)
+
     figures = {
-        kind: replace(figure, measure=measure, name=kind) for kind, figure in found.figures.items()
+        name: placed(
+            kind, "draw", "claims", "sketch", "sketch_change", measure=measure.name, name=name
+        )
+        for name, kind in measure.figures.items()
     }
-    return replace(found, name=measure, figures=figures)
+    merge = placed(measure.merge, "function")
+    own: Measure = placed(measure, "measure", package=package)
+    return replace(own, figures=figures, merge=merge)
 
 
 @dataclass(frozen=True)
 class Installed:
     """Describes the measures in installed packages.
 
-    `packages` maps each measure to its folder, as a module name. `places` maps each top-level
-    package to the folders that hold its code, `versions` each distribution to its version.
-    `left_out` has a sentence about each package that was left out.
+    `places` maps each top-level package to the folders that hold its code, `versions` each
+    distribution to its version. `left_out` has a sentence about each package that was left out.
     """
 
-    packages: Mapping[str, str]
+    measures: Mapping[str, Measure]
     places: Mapping[str, list[Path]]
     versions: Mapping[str, str]
     left_out: str = ""
@@ -60,7 +67,7 @@ def read_installed_folders(find_taken: Callable[[], Set[str]]) -> Installed:
 
     A package that cannot be read is left out, since most studies do not need it.
     """
-    packages: dict[str, str] = {}
+    found: dict[str, Measure] = {}
     places: dict[str, list[Path]] = {}
     versions, left_out = {}, ""
     entries = () if os.environ.get(NO_PACKAGES) else entry_points(group=GROUP)
@@ -81,11 +88,11 @@ def read_installed_folders(find_taken: Callable[[], Set[str]]) -> Installed:
                 f"packages out."
             )
         taken = taken | named
-        packages |= dict.fromkeys(measures, entry.value)
+        found |= measures
         places.setdefault(entry.value.partition(".")[0], []).append(place)
         if entry.dist:
             versions[entry.dist.name] = entry.dist.version
-    return Installed(packages, places, versions, left_out)
+    return Installed(found, places, versions, left_out)
 
 
 def _read_package_folder(package: str) -> tuple[Path, dict[str, Measure]]:
@@ -95,12 +102,10 @@ def _read_package_folder(package: str) -> tuple[Path, dict[str, Measure]]:
     place = file.parents[len(inner)]
     if place.joinpath(*inner, "measure.py") != file:
         raise VitscopeError(f"its folders are not named like its modules, but {file.parent}")
-    measures = {name: measure_in_folder(package, name) for name in measures_in(file)}
+    measures = measures_in_folder(package)
     if not measures:
-        raise VitscopeError("its measure.py has no line `NAME = Measure(`")
+        raise VitscopeError("its measure.py has no constant that is a Measure")
     for name, measure in measures.items():
-        if measure.table.name != name:
-            raise VitscopeError(f"the table of {name} is called {quoted(measure.table.name)}")
         if measure.needs not in NEEDS or not {*measure.reads} <= READABLE.keys():
             raise VitscopeError(f"{name} needs or reads what vitscope.measures.needs has not")
         options = [each.options for each in measure.figures.values()]

@@ -1,7 +1,8 @@
 """How a measure declares itself: its inputs, its figures, and how jobs divide the work.
 
 Each measure is declared in the `measure.py` of its folder, by plain values and, where these do not
-suffice, functions. That module imports nothing heavy, since reading any study imports it.
+suffice, functions. That module imports nothing heavy, since reading any study imports it: what
+imports more is named as `module:name`, where a module without a dot is one of the folder.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vitscope.errors import VitscopeError, unknown, wrong
 from vitscope.files.tables import Table
-from vitscope.measures.needs import NEEDS, READABLE, Input, Need
+from vitscope.measures.needs import NEEDS, READABLE, Input, Made, Need
 from vitscope.settings.section import optional, result_settings, schema_of_section
 from vitscope.settings.snapshots import END
 
@@ -34,6 +35,8 @@ Question = Literal[
 Keeps = Literal["pass", "units", "gradient", "product"]
 # Parameters of a job, as plain values; when they change, the job runs again.
 Given = dict[str, Any]
+# The values of the wildcards of a job, by their names in rules.
+About = dict[str, str]
 # The settings of a measure: the name of a section of `analysis`, and the section's dataclass.
 Section = tuple[str, type]
 # The columns that published points need in order to be drawn by depth.
@@ -76,8 +79,13 @@ class ByDepth(ByBlock):
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A kind of figure, drawn by `plot_{kind}` in the folder of its measure."""
+    """A kind of figure."""
 
+    # What draws it: a function or a `Chart`.
+    draw: str
+    # Its claims: an `Evidence`, or a function that makes one of the arguments `claims_from`.
+    claims: str | None = None
+    claims_from: Given | None = None
     # The tables that the figure needs besides the table of its measure.
     beside: tuple[str, ...] = ()
     # The columns of the published points that the figure can show; empty if it can show none.
@@ -86,17 +94,18 @@ class FigureKind:
     for_claims: bool = False
     # Whether published points may be of models that the figure does not show.
     others: bool = False
-    # Whether the page "Paper against measured" has a sketch of the figure, which the function
-    # `sketch_{kind}` in sketches.py draws.
-    overview: bool = False
+    # The functions that sketch the figure on the page "Paper against measured", if it is there: as
+    # a whole, and if `change` is set.
+    sketch: str | None = None
+    sketch_change: str | None = None
     # Whether a figure of this kind names the snapshots of training that it shows.
     snapshots: bool = False
     # Whether a figure shows each model after several epochs, as separate models.
     by_epoch: bool = False
-    # Keyword arguments for `plot_{kind}`, which is a function or a `Chart`.
+    # Keyword arguments for what draws it.
     values: Given = field(default_factory=dict)
-    # A dataclass of further keys that such a figure may have in a study; `plot_{kind}` gets them as
-    # keyword arguments, too.
+    # A dataclass of further keys that such a figure may have in a study, which are keyword
+    # arguments, too.
     options: type | None = None
     # The names of the measure and of the kind; the registry fills them in.
     measure: str = ""
@@ -186,6 +195,13 @@ class Case:
         holder = self.settings if self.measure.batch_setting else self.study.analysis
         return holder.batch_size
 
+    def names(self, made: Made) -> About | list[About]:
+        """Return the wildcards of the job that makes an input; with `each`, one for each value."""
+        names = {key: str(OF_CASE[key](self)) for key in made.about}
+        if not made.each:
+            return names
+        return [{**names, made.each: each} for each in OF_CASE[f"{made.each}s"](self)]
+
     @contextmanager
     def naming(self) -> Iterator[None]:
         """Name the study and the model in errors."""
@@ -194,6 +210,25 @@ class Case:
         except VitscopeError as error:
             raise VitscopeError(f"{self.study.path}: models.{self.model}: {error}") from error
 
+
+# Functions that return what inputs and results can depend on, by name. A model with a history has
+# no `snapshots` here, since its snapshots are not read.
+OF_CASE: dict[str, Callable[[Case], Any]] = {
+    "model": lambda case: case.model,
+    "part": lambda case: case.part,
+    "snapshot": lambda case: case.snapshot,
+    "snapshots": lambda case: (
+        [] if (model := case.study.models[case.model]).history else model.moments()
+    ),
+    "dataset": lambda case: case.study.models[case.model].data,
+    "split": lambda case: case.measure.split(case.study),
+    "alike": lambda case: "yes",
+    "network": lambda case: case.study.network(case.model),
+    "device": lambda case: case.study.device,
+    "images_at_once": lambda case: case.study.analysis.batch_size,
+    "first_image": lambda case: case.part * case.study.analysis.shard_size,
+    "by_label": lambda case: case.measure.by_label,
+}
 
 Arguments = Callable[[Case], Given]
 
@@ -265,33 +300,34 @@ def passes_of_measure(
 
 @dataclass(frozen=True)
 class Merge:
-    """Says how parts are merged: by `merge_{measure}`; without such a function, they are stacked.
+    """Says how parts are merged: by `function`; without one, they are stacked.
 
-    `function`, as `module:name`, is a shared function that merges instead. `arguments` returns the
-    arguments of the function that merges. With `at_cut_points`, this function also gets the cut
+    `arguments` returns the arguments of the function. With `at_cut_points`, it also gets the cut
     points, from the block table.
     """
 
+    function: str | None = None
     arguments: Arguments = lambda case: {}
     at_cut_points: bool = False
-    function: str | None = None
 
 
 def mean_over_images(column: str) -> Merge:
     """Return the `Merge` that averages `column` over images, with intervals, at each cut point."""
     merges = "vitscope.measures.per_image:merge_means"
-    return Merge(lambda case: {"column": column} | bootstrap(case), True, merges)
+    return Merge(merges, lambda case: {"column": column} | bootstrap(case), True)
 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """Declares a measure; the registry fills in its name."""
+    """Declares a measure, which is named like its table."""
 
     # Its main input: a key of `NEEDS` in vitscope.measures.needs.
     needs: str
     # The table of the measure, and the table of its parts if the two differ.
     table: Table
     part: Table | None = None
+    # The function that measures, or measures a part; none if it merges the parts of another.
+    measure: str = ""
     # The kinds of figures that show the measure.
     figures: Mapping[str, FigureKind] = field(default_factory=dict)
     # The dataclass of the section `analysis.{name}`, if the measure has settings of its own.
@@ -300,7 +336,7 @@ class Measure:
     settings_of: Section | None = None
     # The settings that say how many images are classified, if its own settings do not.
     predictions_of: Section | None = None
-    # Returns the arguments of `measure_{name}` besides its inputs; a part depends on them.
+    # Returns the arguments of `measure` besides its inputs; a part depends on them.
     arguments: Arguments = lambda case: {}
     # Returns what a part costs, for a measure that runs a network.
     takes: Callable[[Case], Work | None] | None = None
@@ -340,7 +376,12 @@ class Measure:
     fit: Callable[[int], Given] | None = None
     # The heading of its figures in the report.
     question: Question = "Questions of your own"
-    name: str = ""
+    # The folder of the measure, as a module name; the registry fills it in.
+    package: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.table.name
 
     @property
     def part_table(self) -> Table:
@@ -431,7 +472,7 @@ class Measure:
         return study.snapshots_of(self.name, model) if shown else [END]
 
     def measuring(self, study: "Study", model: str, part: int) -> Given:
-        """Return the arguments of `measure_{name}` for a part, whose result depends on them."""
+        """Return the arguments that a part is measured with, on which its result depends."""
         return self.arguments(Case(self, study, model, part))
 
     def merging(self, study: "Study", model: str) -> Given:

@@ -4,33 +4,8 @@ Each need is declared only here. Inputs are files that jobs wrote, or objects in
 notebook; in both cases, the job that measures opens them by the function that the need names.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from vitscope.measures.measure import Case
-
-# The values of the wildcards of a job, by their names in rules.
-About = dict[str, str]
-# Functions that return what inputs and results can depend on, by name. A model with a history has
-# no `snapshots` here, since its snapshots are not read.
-OF_CASE: "dict[str, Callable[[Case], Any]]" = {
-    "model": lambda case: case.model,
-    "part": lambda case: case.part,
-    "snapshot": lambda case: case.snapshot,
-    "snapshots": lambda case: (
-        [] if (model := case.study.models[case.model]).history else model.moments()
-    ),
-    "dataset": lambda case: case.study.models[case.model].data,
-    "split": lambda case: case.measure.split(case.study),
-    "alike": lambda case: "yes",
-    "network": lambda case: case.study.network(case.model),
-    "device": lambda case: case.study.device,
-    "images_at_once": lambda case: case.study.analysis.batch_size,
-    "first_image": lambda case: case.part * case.study.analysis.shard_size,
-    "by_label": lambda case: case.measure.by_label,
-}
 
 
 @dataclass(frozen=True)
@@ -46,13 +21,6 @@ class Made:
     about: tuple[str, ...] = ("model",)
     each: str = ""
     output: str = ""
-
-    def names(self, case: "Case") -> About | list[About]:
-        """Return the job's wildcards with their values; with `each`, a list of such mappings."""
-        names = {key: str(OF_CASE[key](case)) for key in self.about}
-        if not self.each:
-            return names
-        return [{**names, self.each: each} for each in OF_CASE[f"{self.each}s"](case)]
 
 
 # An input that a job makes, or else a key that models have in a study and that may name a file.
@@ -77,9 +45,9 @@ class Need:
     """Describes the inputs of a group of measures.
 
     `opens` names a function of vitscope/jobs/opening.py that opens the `inputs`. `values` names the
-    keys of `OF_CASE` that a result depends on, besides the settings of its measure. `torch` tells
-    whether a job needs torch, `runs` whether it runs the network. `loads` names the inputs that are
-    loaded into memory as a whole.
+    keys of `OF_CASE` in measure.py that a result depends on, besides the settings of its measure.
+    `torch` tells whether a job needs torch, `runs` whether it runs the network. `loads` names the
+    inputs that are loaded into memory as a whole.
     """
 
     opens: str = ""

@@ -8,6 +8,7 @@ higher end.
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.intervals import known_share_interval
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.per_image import spread_of
@@ -104,3 +105,16 @@ def _iou_score(label: Array, prediction: Array, classes: int) -> float:
     occurs = labelled > 0
     ratios = both[occurs] / (labelled + predicted - both)[occurs]
     return float(ratios.mean()) if len(ratios) else np.nan
+
+
+# The minimum number of images in a bin of confidence that is drawn.
+FEWEST = 10
+
+
+def with_accuracy_intervals(bins: pd.DataFrame) -> pd.DataFrame:
+    """Return the bins with enough images, with the 95 % interval of their accuracy."""
+    bins = bins[bins["images"] >= FEWEST]
+    shares = zip(bins["accuracy"], bins["images"], strict=True)
+    found = [known_share_interval(share, int(images)) for share, images in shares]
+    low, high = zip(*found, strict=True) if found else ((), ())
+    return bins.assign(ci_low=list(low), ci_high=list(high))

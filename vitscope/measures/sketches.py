@@ -1,6 +1,6 @@
 """Sketch figures of the paper for the overview: the points of one model in a small panel.
 
-`sketch_{kind}` draws points of a kind of figure, either measured or published.
+The points are either measured or published.
 """
 
 from typing import Any
@@ -16,13 +16,9 @@ from vitscope.corruptions import MEAN
 from vitscope.drawing.changes import Change, draw_bars
 from vitscope.drawing.looks import BANDS, RANGE_ALPHA, SKETCHED, THIN, ZERO, Look
 from vitscope.drawing.panels import Panel
+from vitscope.measures.components import diagonals, ends_of_curves
 from vitscope.measures.feature_variance.show import CHANGE_OF_VARIANCE
-from vitscope.measures.fourier.show import (
-    AMPLITUDE,
-    CHANGE_OF_COMPONENT,
-    diagonals,
-    ends_of_curves,
-)
+from vitscope.measures.fourier.show import AMPLITUDE, CHANGE_OF_COMPONENT
 from vitscope.measures.hessian.claims import sizes_up_to_training
 from vitscope.measures.hessian.show import density_per_decade, published_per_decade
 
@@ -95,9 +91,6 @@ def sketch_fit(panel: Panel) -> None:
     _plot_small(axes, [value["error_percent"]], [value["nll_train"]], look)
     axes.set(xlabel="Test error (%)", ylabel="Training NLL")
     axes.margins(0.15)
-
-
-sketch_fit_by_window = sketch_fit
 
 
 _POWERS = {-1000: "\N{MINUS SIGN}10³", 0: "0", 1000: "10³"}

@@ -13,6 +13,7 @@ from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
+from vitscope.errors import VitscopeError
 from vitscope.files import python_code
 from vitscope.files.python_code import Cache, Definition, definitions
 from vitscope.jobs.job import Values, find_job
@@ -109,6 +110,8 @@ def _reached_names(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
         module, function = (named, "") if named.endswith(".py") else named.partition(":")[::2]
         if module_file(module):
             pending.append((module, function or ALL, ""))
+        if function and function not in _definitions_by_name(module):
+            raise VitscopeError(f"A measure names {named}, which is not there: correct the name.")
     return frozenset(names_reached_from(pending))
 
 

@@ -45,7 +45,7 @@ def time_pass(study: Study, model: str) -> float:
     """Time one image through a network with random weights, on one core or an allowed GPU."""
     import torch
 
-    from vitscope.networks.building.family import build_family_network
+    from vitscope.networks.building.networks import build_family_network
     from vitscope.networks.running.device import pick_device
 
     entry = study.network(model)

@@ -196,7 +196,7 @@ class Maker:
                 with _temporary_folder() as own:
                     inputs = {
                         name: self._make_input(
-                            made, made.names(case), own if "part" in made.about else shared
+                            made, case.names(made), own if "part" in made.about else shared
                         )
                         for name, made in measure.inputs.items()
                         if isinstance(made, Made)

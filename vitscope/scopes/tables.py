@@ -244,11 +244,11 @@ def draw_kind_from_tables(
     options: Mapping[str, Any],
 ) -> "Figure":
     """Draw a figure of a kind from its tables, in the given axes or as a figure of its own."""
-    from vitscope.drawing.figure import draw_from_tables
+    from vitscope.drawing.from_tables import draw_from_tables
 
     shown = _kind_of_figure(kind)
     curves = published if shown.drawn_columns else None
-    function, values = registry.drawing(shown), {**shown.values, **options}
+    function, values = shown.draw, {**shown.values, **options}
     return draw_styled(
         kind, ax, partial(draw_from_tables, function, tables, members, curves, snapshots, values)
     )

@@ -1,9 +1,8 @@
 """Train a small model by the paper's recipe for CIFAR, at a size that a laptop can train."""
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -20,35 +19,12 @@ from vitscope.networks.running.device import own_device_stream
 from vitscope.progress import Say, say_on_stderr
 from vitscope.training.batches import Batch, Batches, seeded, workers_for_batches
 from vitscope.training.compiling import compiled, running_eagerly
+from vitscope.training.events import TrainingEvents
 from vitscope.training.recipe import Recipe, check_recipe
 from vitscope.training.steps import Steps, learning_rate_of_step, optimizer_for_steps
 from vitscope.training.unfinished import Row, Unfinished, state_of
 
-EVENTS = "tensorboard"
 EVALUATION_BATCH = 250
-
-
-class TrainingEvents(ExitStack):
-    """Writes the numbers of each epoch for TensorBoard; a resumed run repeats none of them."""
-
-    def __init__(self, directory: Path, done: int) -> None:
-        super().__init__()
-        folder = directory / EVENTS
-        self._writer = None
-        if not done:
-            shutil.rmtree(folder, ignore_errors=True)
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            return
-        self._writer = self.enter_context(SummaryWriter(str(folder), purge_step=done + 1))
-
-    def write(self, row: Row) -> None:
-        if self._writer is None:
-            return
-        for name in row.keys() - {"epoch"}:
-            self._writer.add_scalar(name, row[name], row["epoch"])
-        self._writer.flush()
 
 
 @torch.inference_mode()

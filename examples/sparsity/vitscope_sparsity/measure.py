@@ -27,10 +27,11 @@ class Settings:
 
 SPARSITY = Measure(
     needs="latents",
+    measure="compute:measure_sparsity",
     table=Table("sparsity", mean_columns("share", "share of small values, mean over images")),
     part=Table("sparsity_per_image", per_image_columns("share", "share of small values")),
     question="What becomes of tokens",
-    figures={"sparsity": FigureKind(options=ByDepth)},
+    figures={"sparsity": FigureKind("show:plot_sparsity", options=ByDepth)},
     settings=Settings,
     arguments=own_settings,
     merge=mean_over_images("share"),

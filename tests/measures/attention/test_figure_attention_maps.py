@@ -20,7 +20,7 @@ from tests.helpers.overlays import (
 )
 from tests.helpers.shown import flaws
 from vitscope.drawing.figure import Member
-from vitscope.measures.attention.show import brightest_attention
+from vitscope.drawing.overlays import brightest_attention
 
 HEADS = {"vit": 3, "swin": 2}
 QUERIES = [(2.0, 2.0), (2.0, 6.0), (6.0, 3.0)]

@@ -24,17 +24,14 @@ from tests.networks.attention.test_reading import Padded
 from vitscope.data.split import Split
 from vitscope.drawing.overlays import read_picture
 from vitscope.errors import VitscopeError
-from vitscope.measures.attention.compute import (
-    Rollout,
-    discard_lowest_attention,
-    measure_attention_rollout,
-)
+from vitscope.measures.attention.compute import measure_attention_rollout
 from vitscope.measures.attention.maps import AttentionMaps, maps_of, measure_attention_maps
 from vitscope.measures.attention.measure import (
     ATTENTION_MAPS_TABLE,
     ATTENTION_ROLLOUT_TABLE,
     AttentionMapsSettings,
 )
+from vitscope.measures.rollout import Rollout, discard_lowest_attention
 from vitscope.measures.shown import on_subject
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.building.timm_import import import_timm

@@ -14,9 +14,9 @@ from tests.helpers.splits import on_model
 from tests.helpers.tiers import some_of
 from tests.measures.attention.test_numbers import ALL, attention, grid
 from vitscope.data.split import Split
-from vitscope.measures.attention.compute import Rollout
 from vitscope.measures.class_maps.compute import Explainer, Map, measure_class_maps
 from vitscope.measures.class_maps.measure import CLASS_MAPS_TABLE
+from vitscope.measures.rollout import Rollout
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.finding.cut_points import CutPoint, Layout
 

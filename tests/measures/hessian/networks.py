@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, jacfwd
 from torch.nn import functional
 
-from vitscope.measures.hessian.lanczos import Start
-from vitscope.networks.building.family import find_family
+from vitscope.measures.lanczos import Start
+from vitscope.networks.building.networks import find_family
 
 DECAY = 0.05
 TINY: dict[str, tuple[str, dict[str, Any]]] = {

@@ -23,7 +23,7 @@ from tests.measures.hessian.networks import (
     exact,
     tiny,
 )
-from tests.measures.hessian.test_operator import matrix_of
+from tests.measures.test_hessian_operator import matrix_of
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.compute import (
@@ -33,9 +33,9 @@ from vitscope.measures.hessian.compute import (
     measure_hessian,
     measure_hessian_density,
 )
-from vitscope.measures.hessian.lanczos import largest_eigenvalues
 from vitscope.measures.hessian.measure import HESSIAN_TABLE
-from vitscope.measures.hessian.operator import gauss_newton_of_model, hessian_of_model
+from vitscope.measures.hessian_operator import gauss_newton_of_model, hessian_of_model
+from vitscope.measures.lanczos import largest_eigenvalues
 from vitscope.networks.finding.blocks import LAYERS, list_blocks
 from vitscope.training.steps import trained_parameters
 

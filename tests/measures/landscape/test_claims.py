@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import ttest_ind
 
 from tests.helpers.claims import blocks, count_alone, favoured, published
-from vitscope.measures.landscape.show import landscape_curvature, nll_spread
+from vitscope.measures.landscape.claims import landscape_curvature, nll_spread
 from vitscope.package_data import PUBLISHED_POINTS
 
 

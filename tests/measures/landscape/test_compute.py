@@ -22,15 +22,14 @@ from tests.helpers.refusals import refusal
 from tests.helpers.studies import mini_with
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
+from vitscope.measures.directions import moving_weights, random_direction
 from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape import compute
 from vitscope.measures.landscape.compute import (
     FAST_BFLOAT16,
     losses_at,
     measure_landscape,
-    moving_weights,
     pick_landscape_precision,
-    random_direction,
 )
 from vitscope.measures.landscape.measure import (
     Point,

@@ -14,8 +14,8 @@ from tests.helpers.augmented import augmented
 from tests.helpers.splits import CENTER, SPREAD, shapes
 from tests.measures.hessian.networks import exact
 from vitscope.data.split import select
+from vitscope.measures.directions import random_direction
 from vitscope.measures.given import OnLoss
-from vitscope.measures.landscape.compute import random_direction
 from vitscope.measures.loss_terms.compute import measure_loss_terms
 from vitscope.measures.loss_terms.measure import TABLE
 

@@ -18,10 +18,11 @@ from vitscope.jobs.describing import MeasuredOn
 from vitscope.jobs.job import Resources, find_job
 from vitscope.measures import registry
 from vitscope.measures.given import OnLatents, Parts
+from vitscope.measures.measure import Measure
 from vitscope.measures.own import compute, show
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.per_image import merge_means
-from vitscope.measures.registry import OwnMeasure, Registry, caption_of, title_of
+from vitscope.measures.registry import Registry, caption_of, title_of
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 from vitscope.package_data import STYLE
 from vitscope.studies.loading import load_study
@@ -43,18 +44,18 @@ MAPS = [
 EXPECTED = [kurtosis(maps.reshape(7, -1), axis=1).mean() for maps in MAPS]
 
 
-def declare(folder: Path, text: str, **keywords: Any) -> OwnMeasure:
+def declare(folder: Path, text: str, **keywords: Any) -> Measure:
     file = folder / "tails.py"
     file.write_text(text, encoding="utf-8")
     return declare_own("tails", {"file": "tails.py", "keywords": keywords}, folder, "here")
 
 
-def arguments(own: OwnMeasure) -> dict[str, Any]:
+def arguments(own: Measure) -> dict[str, Any]:
     # What it depends on does not depend on the study.
-    return own.measure.arguments(None)  # type: ignore[arg-type]
+    return own.arguments(None)  # type: ignore[arg-type]
 
 
-def measure(own: OwnMeasure, folder: Path, images: slice = slice(None)) -> pd.DataFrame:
+def measure(own: Measure, folder: Path, images: slice = slice(None)) -> pd.DataFrame:
     latents = written(folder / f"latents{images.start}", [maps[images] for maps in MAPS])
     return compute.measure(OnLatents(latents, images.start or 0), **arguments(own))
 
@@ -62,15 +63,15 @@ def measure(own: OwnMeasure, folder: Path, images: slice = slice(None)) -> pd.Da
 def test_the_least_file_measures_what_scipy_does_however_images_are_cut(tmp_path: Path) -> None:
     own = declare(tmp_path, LEAST)
     halves = [measure(own, tmp_path, slice(0, 4)), measure(own, tmp_path, slice(4, 7))]
-    assert set(halves[0].columns) == {*own.measure.part_table.columns}
+    assert set(halves[0].columns) == {*own.part_table.columns}
     points = pd.DataFrame(
         dict.fromkeys(CUT_POINT, 0) | {"index": range(3), "model": "m", "name": "n", "kind": "msa"}
     )
     table = merge_means(Parts("m", iter(halves), points), "value", 200, 0)
     np.testing.assert_allclose(table["value"], EXPECTED, rtol=1e-6)
     assert table["value"].between(table["ci_low"], table["ci_high"]).all()
-    assert set(table.columns) == {*own.measure.table.columns}
-    own.measure.table.write(table, tmp_path / "table")
+    assert set(table.columns) == {*own.table.columns}
+    own.table.write(table, tmp_path / "table")
 
 
 def test_keywords_of_a_study_reach_the_function(tmp_path: Path) -> None:
@@ -122,16 +123,16 @@ def plot(table, members):
 
 def test_a_file_may_say_how_parts_are_merged_and_drawn(tmp_path: Path) -> None:
     own = declare(tmp_path, GROWN)
-    assert own.measure.seconds_per_gb == 0.5
-    assert own.measure.merge.function == f"{compute.__name__}:merge"
+    assert own.seconds_per_gb == 0.5
+    assert own.merge.function == f"{compute.__name__}:merge"
     parts = Parts("m", iter([measure(own, tmp_path)]), pd.DataFrame())
     runs = {key: value for key, value in arguments(own).items() if key != "keywords"}
     table = compute.merge(parts, **runs, resamples=10, seed=0)
     assert table["largest"].item() == max(maps.max() for maps in MAPS)
-    assert own.measure.table.columns["largest"] == ("float64", "largest of all")
-    kind = own.measure.figures["tails"]
+    assert own.table.columns["largest"] == ("float64", "largest of all")
+    kind = own.figures["tails"]
     drawn = show.plot(table, [Member("m", "M", "vit")], **kind.values)
-    assert Registry({"tails": own}).drawing(kind) == f"{show.__name__}:plot"
+    assert kind.draw == f"{show.__name__}:plot"
     assert isinstance(drawn, Figure)
     assert drawn.get_suptitle().strip() == "1 of 1"
 
@@ -155,11 +156,11 @@ CLAIMS = (
 
 def test_a_file_may_claim_something(tmp_path: Path) -> None:
     least = declare(tmp_path, LEAST)
-    assert Registry({"tails": least}).claiming(least.measure.figures["tails"]) is None
+    assert least.figures["tails"].claims is None
     own = declare(tmp_path, CLAIMING)
     measures = Registry({"tails": own})
     (evidence,) = measures.claims_of("tails").values()
-    assert evidence.table == own.measure.table.name
+    assert evidence.table == own.table.name
     points = {"model": "m", "index": [1, 0], "kind": ["msa", "stem"], "value": [3.0, 1.0]}
     rows = pd.DataFrame(points | {"stage": 0, "height": 2, "width": 2})
     (claim,) = evidence.claims
@@ -250,8 +251,8 @@ def test_a_study_names_it_and_shows_it(tmp_path: Path) -> None:
     assert own.parts(loaded, "vit") == loaded.shards("vit")
     assert own.measuring(loaded, "vit", 0)["file"] == str(tmp_path / "tails.py")
     assert own.merging(loaded, "vit") == {"column": "value", "resamples": 2000, "seed": 0}
-    assert measures.merging("tails") == "vitscope.measures.per_image:merge_means"
-    assert measures.measuring("tails") == f"{compute.__name__}:measure"
+    assert own.merge.function == "vitscope.measures.per_image:merge_means"
+    assert own.measure == f"{compute.__name__}:measure"
     assert "tails" not in registry.names()
 
 

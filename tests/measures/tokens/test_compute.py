@@ -31,7 +31,7 @@ POINTS = pd.DataFrame({"index": range(3), **{c: 0 for c in CUT_POINT if c != "in
 
 
 def part_of(folder: Path, name: str, layers: list[np.ndarray], **settings: float) -> Parts:
-    measure = resolve_name(registry.measuring(name))
+    measure = resolve_name(registry.declared(name).measure)
     part = measure(OnLatents(written(folder / "file", layers), 0), **settings)
     return Parts("m", iter([part]), POINTS[: len(layers)].assign(height=4, width=3))
 

@@ -14,8 +14,8 @@ from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.networks.building import own_code
-from vitscope.networks.building.family import find_family, prepare_family_arch
-from vitscope.networks.building.networks import empty_network
+from vitscope.networks.building.family import prepare_family_arch
+from vitscope.networks.building.networks import empty_network, find_family
 from vitscope.networks.building.own_code import explain_network_code_failure
 from vitscope.networks.checkpoints.conversion import convert, convert_made, load_converted_model
 from vitscope.networks.finding.blocks import list_blocks

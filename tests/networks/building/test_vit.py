@@ -11,8 +11,7 @@ from tests.helpers.attending import found_in, sharpened, weights_of
 from tests.helpers.networks import build_undrawn
 from vitscope.networks.attention.reading import differences_of_read_attention
 from vitscope.networks.building.families._parts import keys_in_windows
-from vitscope.networks.building.family import find_family
-from vitscope.networks.building.networks import fill, plain_attention
+from vitscope.networks.building.networks import fill, find_family, plain_attention
 from vitscope.networks.finding.search import search_for_cut_points
 
 # Images of 20 x 20 pixels are 5 x 5 tokens behind that of the class.

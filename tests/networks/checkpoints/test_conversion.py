@@ -19,7 +19,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tables import OF
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.opening import origin_of_opened_checkpoint
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 from vitscope.networks.checkpoints import weight_sources
 from vitscope.networks.checkpoints.conversion import convert, load_converted_model, write_weights
 from vitscope.networks.checkpoints.translation import translate

@@ -22,8 +22,7 @@ from tests.helpers.networks import (
 )
 from tests.helpers.written import SMALL, empty
 from vitscope.files.tables import read_metadata
-from vitscope.networks.building.family import find_family
-from vitscope.networks.building.networks import plain_attention
+from vitscope.networks.building.networks import find_family, plain_attention
 from vitscope.networks.finding.blocks import (
     LAYERS,
     BlockActivationCounter,

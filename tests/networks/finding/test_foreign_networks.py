@@ -15,8 +15,7 @@ from tests.helpers.checkpoints import saved
 from tests.helpers.networks import build_empty, build_undrawn, described
 from tests.helpers.refusals import refusal
 from vitscope.files.tensors import TensorFile
-from vitscope.networks.building.family import find_family
-from vitscope.networks.building.networks import fill
+from vitscope.networks.building.networks import fill, find_family
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.checkpoints.conversion import convert, load_converted_model
 from vitscope.networks.checkpoints.translation import find_layout, translate

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.networks import MINI, described, mini_blocks
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 

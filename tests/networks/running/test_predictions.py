@@ -18,7 +18,7 @@ from tests.helpers.splits import built
 from tests.scopes.networks import CHANNELS, Convolutions, Transformer, network
 from vitscope.data.split import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.running.predictions import (
     BY_LABEL,

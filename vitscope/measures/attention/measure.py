@@ -161,22 +161,29 @@ class AttentionOptions(Multiples):
 
 ATTENTION = Measure(
     needs="model",
+    measure="compute:measure_attention",
     table=ATTENTION_TABLE,
     part=ATTENTION_PART,
     question="Where networks look",
     figures={
         "attention_distance": FigureKind(
-            published=frozenset({"block", "attention_distance_px"}), options=AttentionOptions
+            "show:plot_attention_distance",
+            "claims:CLAIMS_ATTENTION_DISTANCE",
+            published=frozenset({"block", "attention_distance_px"}),
+            options=AttentionOptions,
         ),
-        "attention_entropy": FigureKind(options=Multiples),
+        "attention_entropy": FigureKind("show:plot_attention_entropy", options=Multiples),
         "attention_nmi": FigureKind(
-            published=frozenset({"block", "attention_nmi"}), options=Multiples
+            "show:plot_attention_nmi",
+            "claims:CLAIMS_ATTENTION_NMI",
+            published=frozenset({"block", "attention_nmi"}),
+            options=Multiples,
         ),
     },
     arguments=selection,
     takes=passes_of_measure(READING),
     shares="shards",
-    merge=Merge(bootstrap, at_cut_points=True),
+    merge=Merge("heads:merge_attention", bootstrap, at_cut_points=True),
     reads_attention=True,
 )
 
@@ -208,9 +215,14 @@ class AttentionLowPassSettings:
 
 ATTENTION_LOW_PASS = Measure(
     needs="model",
+    measure="compute:measure_attention_low_pass",
     table=ATTENTION_LOW_PASS_TABLE,
     question="Where networks look",
-    figures={"attention_low_pass": FigureKind(options=Multiples)},
+    figures={
+        "attention_low_pass": FigureKind(
+            "show:plot_attention_low_pass", "claims:CLAIMS_ATTENTION_LOW_PASS", options=Multiples
+        )
+    },
     settings=AttentionLowPassSettings,
     arguments=named(chosen=images_to_show, bootstrap=bootstrap),
     # The cost per image: one pass, and the singular values of its attention.
@@ -293,11 +305,16 @@ class AttentionMapsOptions:
 
 ATTENTION_MAPS = Measure(
     needs="model",
+    measure="maps:measure_attention_maps",
     table=ATTENTION_MAPS_TABLE,
     question="Where networks look",
     figures={
-        "attention_heads": FigureKind(options=AttentionMapsOptions),
-        "attention_query": FigureKind(options=AttentionMapsOptions),
+        "attention_heads": FigureKind(
+            "show:plot_attention_heads",
+            "claims:CLAIMS_ATTENTION_HEADS",
+            options=AttentionMapsOptions,
+        ),
+        "attention_query": FigureKind("show:plot_attention_query", options=AttentionMapsOptions),
     },
     settings=AttentionMapsSettings,
     arguments=named(shows=only("block", "query", "queries", "head", "mass"), chosen=images_to_show),
@@ -361,9 +378,16 @@ class AttentionRolloutOptions:
 
 ATTENTION_ROLLOUT = Measure(
     needs="model",
+    measure="compute:measure_attention_rollout",
     table=ATTENTION_ROLLOUT_TABLE,
     question="Where networks look",
-    figures={"attention_rollout": FigureKind(options=AttentionRolloutOptions)},
+    figures={
+        "attention_rollout": FigureKind(
+            "show:plot_attention_rollout",
+            "claims:CLAIMS_ATTENTION_ROLLOUT",
+            options=AttentionRolloutOptions,
+        )
+    },
     settings=AttentionRolloutSettings,
     arguments=together(only("heads", "discard"), named(chosen=images_to_show)),
     # The cost per image: one pass, and the products of its attention matrices.

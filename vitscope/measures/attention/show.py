@@ -14,6 +14,7 @@ from vitscope.drawing.charts import Across, Chart, Curve, Layer, Rows, Theirs
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import CROSS, CURVE, GRAY, HEAD, HEAD_ALPHA, QUERY_COLORS, REFERENCE
 from vitscope.drawing.overlays import (
+    brightest_attention,
     draw_map,
     draw_picture,
     draw_product,
@@ -113,15 +114,6 @@ class Manner:
     scale: Normalize
     over: bool
     own_scales: bool
-
-
-def brightest_attention(weights: Array, mass: float) -> Array:
-    """Return a mask of the brightest positions that together hold the share `mass` of a map."""
-    order = np.argsort(-weights, kind="stable")
-    held = np.cumsum(weights[order]) / weights.sum()
-    mask = np.zeros(len(weights), bool)
-    mask[order[: int(np.searchsorted(held, mass)) + 1]] = True
-    return mask
 
 
 # Draw each position as this many cells down and across, so that a contour follows its edges.

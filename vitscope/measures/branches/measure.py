@@ -47,13 +47,16 @@ class LesionSettings:
 
 LESION = Measure(
     needs="model",
+    measure="lesion:measure_lesion",
     table=Table("lesion", {**AT_CUT_POINT, **CHANGE}),
     question="How networks are built",
     figures={
         "lesion": FigureKind(
+            "show:plot_lesion",
+            "claims:CLAIMS_LESION",
+            sketch="vitscope.measures.sketches:sketch_lesion",
             beside=("blocks",),
             published=frozenset({"index", "normalized_depth", "kind", "change"}),
-            overview=True,
             options=Multiples,
         )
     },
@@ -86,9 +89,17 @@ class SkipRatioSettings:
 
 SKIP_RATIO = Measure(
     needs="model",
+    measure="skip_ratio:measure_skip_ratio",
     table=SKIP_RATIO_TABLE,
     question="How networks are built",
-    figures={"skip_ratio": FigureKind(beside=("blocks",), options=Multiples)},
+    figures={
+        "skip_ratio": FigureKind(
+            "show:plot_skip_ratio",
+            "claims:CLAIMS_SKIP_RATIO",
+            beside=("blocks",),
+            options=Multiples,
+        )
+    },
     settings=SkipRatioSettings,
     arguments=named(chosen=images_to_show, bootstrap=bootstrap),
     takes=passes_of_measure(),

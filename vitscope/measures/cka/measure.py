@@ -21,7 +21,14 @@ from dataclasses import dataclass
 
 from vitscope.errors import VitscopeError, wrong
 from vitscope.files.tables import Table
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, refuse_few_measured_images
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Given,
+    Measure,
+    Merge,
+    refuse_few_measured_images,
+)
 from vitscope.settings.section import setting
 
 # An unbiased HSIC divides by the number of images minus three.
@@ -100,10 +107,12 @@ def refuse_undecided_cka(case: Case) -> None:
 
 CKA = Measure(
     needs="latents",
+    measure="compute:measure_cka",
     table=CKA_TABLE,
     part=CKA_PART,
     question="How networks are built",
-    figures={"cka": FigureKind(beside=("blocks",))},
+    figures={"cka": FigureKind("show:plot_cka", "claims:CLAIMS_CKA", beside=("blocks",))},
+    merge=Merge("compute:merge_cka"),
     settings=CkaSettings,
     arguments=batch_size,
     seconds_per_gb=SECONDS_PER_GB,
@@ -141,10 +150,12 @@ CKA_BETWEEN_PART = Table(
 
 CKA_BETWEEN = Measure(
     needs="latents",
+    measure="compute:measure_cka_between",
     table=CKA_BETWEEN_TABLE,
     part=CKA_BETWEEN_PART,
     question="How networks are built",
-    figures={"cka_between": FigureKind(beside=("blocks",))},
+    figures={"cka_between": FigureKind("show:plot_cka_between", beside=("blocks",))},
+    merge=Merge("compute:merge_cka_between"),
     settings_of=("cka", CkaSettings),
     arguments=batch_size,
     of_pairs=True,

@@ -72,6 +72,8 @@ CLASS_MAPS_TABLE = Table(
 # The cost per image: a forward pass, and a backward pass that costs two forward passes.
 PASSES = 3
 
+METHODS = {"grad_cam": "Grad-CAM", "gradient_rollout": "gradient rollout", "rollout": "rollout"}
+
 
 @dataclass(frozen=True)
 class ClassMapsSettings:
@@ -99,9 +101,10 @@ def class_map_settings(case: Case) -> Given:
 
 CLASS_MAPS = Measure(
     needs="model",
+    measure="compute:measure_class_maps",
     table=CLASS_MAPS_TABLE,
     question="Where networks look",
-    figures={"class_maps": FigureKind()},
+    figures={"class_maps": FigureKind("show:plot_class_maps")},
     settings=ClassMapsSettings,
     arguments=named(explained=class_map_settings, chosen=images_to_show),
     takes=passes_of_measure(PASSES, batch=1, keeps="gradient"),
@@ -152,9 +155,13 @@ def count_views(case: Case) -> int:
 
 FAITHFULNESS = Measure(
     needs="model",
+    measure="compute:measure_faithfulness",
     table=FAITHFULNESS_TABLE,
     question="Where networks look",
-    figures={"deletion": FigureKind(), "insertion": FigureKind()},
+    figures={
+        "deletion": FigureKind("show:plot_deletion", "claims:CLAIMS_DELETION"),
+        "insertion": FigureKind("show:plot_insertion", "claims:CLAIMS_INSERTION"),
+    },
     settings=FaithfulnessSettings,
     arguments=named(
         explained=class_map_settings,

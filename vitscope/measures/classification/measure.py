@@ -86,6 +86,7 @@ class ClassificationSettings:
 
 CLASSIFICATION = Measure(
     needs="predictions",
+    measure="compute:measure_classification",
     settings=ClassificationSettings,
     table=CLASSIFICATION_TABLE,
     arguments=together(
@@ -122,11 +123,22 @@ PUBLISHED = frozenset({"metric", "value", "images"})
 
 FIT = Measure(
     needs="model",
+    measure="fit:measure_fit",
     table=FIT_TABLE,
     question="How networks train",
     figures={
-        "fit": FigureKind(published=PUBLISHED, overview=True),
-        "fit_by_window": FigureKind(published=PUBLISHED, overview=True),
+        "fit": FigureKind(
+            "show:plot_fit",
+            "claims:CLAIMS_FIT",
+            sketch="vitscope.measures.sketches:sketch_fit",
+            published=PUBLISHED,
+        ),
+        "fit_by_window": FigureKind(
+            "show:plot_fit",
+            "claims:CLAIMS_FIT_BY_WINDOW",
+            sketch="vitscope.measures.sketches:sketch_fit",
+            published=PUBLISHED,
+        ),
     },
     settings=FitSettings,
     predictions_of=("classification", ClassificationSettings),
@@ -150,9 +162,10 @@ RELIABILITY_TABLE = Table(
 
 RELIABILITY = Measure(
     needs="predictions",
+    measure="compute:measure_reliability",
     table=RELIABILITY_TABLE,
     question="How networks classify",
-    figures={"reliability": FigureKind(beside=("classification",))},
+    figures={"reliability": FigureKind("show:plot_reliability", beside=("classification",))},
     predictions_of=("classification", ClassificationSettings),
 )
 
@@ -210,10 +223,16 @@ def refuse_other_images_to_classify(case: Case) -> None:
 
 SHAPE_TEXTURE = Measure(
     needs="predictions",
+    measure="compute:measure_shape_texture",
     table=SHAPE_TEXTURE_TABLE,
     question="How networks classify",
     figures={
-        "shape_texture": FigureKind(published=frozenset({"decisions", "consistency"}), others=True)
+        "shape_texture": FigureKind(
+            "show:plot_shape_texture",
+            "claims:CLAIMS_SHAPE_TEXTURE",
+            published=frozenset({"decisions", "consistency"}),
+            others=True,
+        )
     },
     settings=ShapeTextureSettings,
     arguments=bootstrap,

@@ -137,10 +137,16 @@ def refuse_frequencies(case: Case) -> None:
 
 FREQUENCY_NOISE = Measure(
     needs="model",
+    measure="frequency_noise:measure_frequency_noise",
     table=FREQUENCY_NOISE_TABLE,
     question="How networks classify",
     figures={
-        "frequency_noise": FigureKind(published=frozenset({"frequency", "change"}), overview=True)
+        "frequency_noise": FigureKind(
+            "show:plot_frequency_noise",
+            "claims:CLAIMS_FREQUENCY_NOISE",
+            sketch="vitscope.measures.sketches:sketch_frequency_noise",
+            published=frozenset({"frequency", "change"}),
+        )
     },
     settings=FrequencyNoiseSettings,
     arguments=named(
@@ -256,11 +262,17 @@ def refuse_grids(case: Case) -> None:
 
 OCCLUSION = Measure(
     needs="model",
+    measure="occlusion:measure_occlusion",
     table=OCCLUSION_TABLE,
     question="How networks classify",
     figures={
-        "occlusion": FigureKind(published=frozenset({"share", "accuracy"}), others=True),
-        "shuffling": FigureKind(),
+        "occlusion": FigureKind(
+            "show:plot_occlusion",
+            "claims:CLAIMS_OCCLUSION",
+            published=frozenset({"share", "accuracy"}),
+            others=True,
+        ),
+        "shuffling": FigureKind("show:plot_shuffling", "claims:CLAIMS_SHUFFLING"),
     },
     settings=OcclusionSettings,
     arguments=named(

@@ -68,14 +68,22 @@ FEATURE_VARIANCE_PART = Table(
 
 FEATURE_VARIANCE = Measure(
     needs="latents",
+    measure="compute:measure_feature_variance",
     table=FEATURE_VARIANCE_TABLE,
     part=FEATURE_VARIANCE_PART,
     question="What blocks do to feature maps",
     figures={
         "feature_variance": FigureKind(
-            published=BY_DEPTH | {"variance"}, overview=True, options=ByDepth
+            "show:plot_feature_variance",
+            "claims:CLAIMS_FEATURE_VARIANCE",
+            sketch="vitscope.measures.sketches:sketch_feature_variance",
+            sketch_change="vitscope.measures.sketches:sketch_feature_variance_change",
+            published=BY_DEPTH | {"variance"},
+            options=ByDepth,
         ),
-        "variance_by_epoch": FigureKind(beside=("fourier",), by_epoch=True, options=Multiples),
+        "variance_by_epoch": FigureKind(
+            "show:plot_variance_by_epoch", beside=("fourier",), by_epoch=True, options=Multiples
+        ),
     },
     merge=mean_over_images("variance"),
     seconds_per_gb=0.4,
@@ -97,10 +105,15 @@ NORMALIZED_VARIANCE_PART = Table(
 
 NORMALIZED_VARIANCE = Measure(
     needs="latents",
+    measure="compute:measure_normalized_variance",
     table=NORMALIZED_VARIANCE_TABLE,
     part=NORMALIZED_VARIANCE_PART,
     question="What blocks do to feature maps",
-    figures={"normalized_variance": FigureKind(options=ByDepth)},
+    figures={
+        "normalized_variance": FigureKind(
+            "show:plot_normalized_variance", "claims:CLAIMS_NORMALIZED_VARIANCE", options=ByDepth
+        )
+    },
     merge=mean_over_images("normalized_variance"),
     seconds_per_gb=2,
 )
@@ -127,16 +140,23 @@ SPATIAL_SHARE_PART = Table(
 
 SPATIAL_SHARE = Measure(
     needs="latents",
+    measure="compute:measure_spatial_share",
     table=SPATIAL_SHARE_TABLE,
     part=SPATIAL_SHARE_PART,
     question="What blocks do to feature maps",
     figures={
-        "spatial_share": FigureKind(options=ByDepth),
-        "variance_and_share": FigureKind(
-            beside=("feature_variance",), published=BY_DEPTH | {"variance"}, options=Multiples
+        "spatial_share": FigureKind(
+            "show:plot_spatial_share", "claims:CLAIMS_SPATIAL_SHARE", options=ByDepth
         ),
-        "share_by_epoch": FigureKind(by_epoch=True, options=Multiples),
+        "variance_and_share": FigureKind(
+            "show:plot_variance_and_share",
+            "claims:CLAIMS_VARIANCE_AND_SHARE",
+            beside=("feature_variance",),
+            published=BY_DEPTH | {"variance"},
+            options=Multiples,
+        ),
+        "share_by_epoch": FigureKind("show:plot_share_by_epoch", by_epoch=True, options=Multiples),
     },
-    merge=Merge(bootstrap, at_cut_points=True),
+    merge=Merge("compute:merge_spatial_share", bootstrap, at_cut_points=True),
     seconds_per_gb=0.8,
 )

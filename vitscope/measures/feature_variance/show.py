@@ -10,21 +10,9 @@ from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from vitscope.claims.claim import (
-    AVERAGED,
-    OTHER_MIXING,
-    SPECIFIC,
-    Evidence,
-    ScoredCurve,
-    attention_against_fixed_weights,
-    averaging,
-    every_model,
-    in_order,
-    make_claims,
-    rows_of_blocks,
-)
+from vitscope.claims.claim import Evidence, every_model, make_claims
 from vitscope.claims.points import Points
-from vitscope.claims.statistics import HALF, Found, falls, falls_more, lower_at_cut_points
+from vitscope.claims.statistics import HALF, Found
 from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent, label_decades
 from vitscope.drawing.changes import Change
 from vitscope.drawing.charts import Chart, Rows, Steps, Theirs
@@ -33,80 +21,8 @@ from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import PLAIN, SHARE_STYLES, ZERO, depth_colors, look_of
 from vitscope.drawing.panels import Panel, stack_panels
-from vitscope.measures.fourier.show import CLAIMS_FOURIER
-
-_VALUE = "variance", "feature map variance"
-
-_NORMALIZED = "normalized_variance"
-
-CLAIMS_FEATURE_VARIANCE = Evidence(
-    "feature_variance",
-    make_claims(
-        "Fig. 9",
-        every_model,
-        "The paper's Fig. 9 and D.1.",
-        *rows_of_blocks("variance", *_VALUE, log=True),
-        (
-            "subsampling_reduces_variance",
-            "Subsampling reduces the feature map variance",
-            falls(None, *_VALUE, log=True),
-        ),
-    )
-    + make_claims(
-        "after Fig. 9",
-        attention_against_fixed_weights,
-        SPECIFIC,
-        (
-            "msa_reduces_variance_more",
-            f"MSAs reduce the feature map variance more than {OTHER_MIXING}",
-            falls_more("msa", *_VALUE, log=True),
-        ),
-    )
-    + make_claims(
-        "Park and Kim 2022",
-        averaging,
-        AVERAGED.format("reduce the variance of feature maps"),
-        (
-            "averaging_reduces_variance",
-            "Averaging reduces the feature map variance",
-            lower_at_cut_points(*_VALUE, log=True),
-        ),
-    ),
-    in_order,
-    curve=ScoredCurve("depth", "variance", log=True),
-)
-
-CLAIMS_NORMALIZED_VARIANCE = Evidence(
-    "normalized_variance",
-    make_claims(
-        "after Fig. 9",
-        every_model,
-        "Not in the paper, whose Fig. 9 has the variance of the residual stream. A block that only "
-        "shrinks the stream lowers that variance; the next block normalizes what it reads, and the "
-        "normalized variance tells whether positions are more alike there.",
-        *rows_of_blocks(
-            "normalized_variance", "normalized_variance", "normalized variance", log=True
-        ),
-    ),
-    in_order,
-)
-
-_WHY = (
-    "Not in the paper, whose Fig. 9 has the variance itself, which follows the scale of the "
-    "residual stream; the share is that of all variance of the feature maps that is within "
-    "images, over space."
-)
-CLAIMS_SPATIAL_SHARE = CLAIMS_VARIANCE_AND_SHARE = Evidence(
-    "spatial_share",
-    make_claims(
-        "after Fig. 9",
-        every_model,
-        _WHY,
-        *rows_of_blocks("share", "share", "share within images", log=True),
-    ),
-    in_order,
-)
-
+from vitscope.measures.components import OF_BLOCKS, components_of_blocks
+from vitscope.measures.feature_variance.claims import CLAIMS_FEATURE_VARIANCE, CLAIMS_SPATIAL_SHARE
 
 # The legend labels of the counted blocks, by kind.
 _LABELS = {"msa": "MSAs that lower it", "mlp": "MLPs that raise it", "conv": "Convs that raise it"}
@@ -130,7 +46,9 @@ _OF_VARIANCE = _Shares(
     "Share of blocks by\nchange of variance", CLAIMS_FEATURE_VARIANCE, "variance"
 )
 _OF_FREQUENCY = _Shares(
-    "Share of blocks by\nchange of high frequencies", CLAIMS_FOURIER, "high_frequency"
+    "Share of blocks by\nchange of high frequencies",
+    Evidence("fourier", make_claims("Fig. 8", every_model, "", *OF_BLOCKS), components_of_blocks),
+    "high_frequency",
 )
 _OF_SHARE = _Shares(
     "Share of blocks by\nchange of share within images", CLAIMS_SPATIAL_SHARE, "share"

@@ -106,18 +106,35 @@ def choose_rings_and_bands(case: Case) -> Given:
 
 FOURIER = Measure(
     needs="latents",
+    measure="compute:measure_fourier",
     table=FOURIER_TABLE,
     part=FOURIER_PART,
     question="What blocks do to feature maps",
     figures={
-        "fourier": FigureKind(options=Multiples),
-        "fourier_curves": FigureKind(published=COMPONENT | {"index", "frequency"}, overview=True),
-        "fourier_depth": FigureKind(published=COMPONENT | BY_DEPTH, overview=True, options=ByBlock),
-        "averaging": FigureKind(beside=("feature_variance", "reliability")),
+        "fourier": FigureKind("show:plot_fourier", "claims:CLAIMS_FOURIER", options=Multiples),
+        "fourier_curves": FigureKind(
+            "show:plot_fourier_curves",
+            "claims:CLAIMS_FOURIER_CURVES",
+            sketch="vitscope.measures.sketches:sketch_fourier_curves",
+            published=COMPONENT | {"index", "frequency"},
+        ),
+        "fourier_depth": FigureKind(
+            "show:plot_fourier_depth",
+            "claims:CLAIMS_FOURIER_DEPTH",
+            sketch="vitscope.measures.sketches:sketch_fourier_depth",
+            sketch_change="vitscope.measures.sketches:sketch_fourier_depth_change",
+            published=COMPONENT | BY_DEPTH,
+            options=ByBlock,
+        ),
+        "averaging": FigureKind(
+            "show:plot_averaging",
+            "claims:CLAIMS_AVERAGING",
+            beside=("feature_variance", "reliability"),
+        ),
     },
     settings=FourierSettings,
     arguments=choose_rings_and_bands,
-    merge=Merge(bootstrap, at_cut_points=True),
+    merge=Merge("compute:merge_fourier", bootstrap, at_cut_points=True),
     seconds_per_gb=1.9,
     # Half of them diagonal and half of them radial frequencies.
     numbers_per_side=1,
@@ -163,9 +180,9 @@ SPECTRUM = Measure(
     needs="parts",
     table=SPECTRUM_TABLE,
     question="What blocks do to feature maps",
-    figures={"spectrum": FigureKind()},
+    figures={"spectrum": FigureKind("show:plot_spectrum")},
     settings=SpectrumSettings,
-    merge=Merge(together(own_settings, bootstrap), at_cut_points=True),
+    merge=Merge("compute:merge_spectrum", together(own_settings, bootstrap), at_cut_points=True),
     parts_of="fourier",
     refuse_settings=refuse_spectrum_edges,
 )

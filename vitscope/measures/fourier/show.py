@@ -1,36 +1,19 @@
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 
-from vitscope.claims.claim import (
-    AVERAGED,
-    OTHER_MIXING,
-    SPECIFIC,
-    Claim,
-    Evidence,
-    ScoredCurve,
-    attention_against_fixed_weights,
-    averaging,
-    convolutional,
-    every_model,
-    make_claims,
-    rows_of_blocks,
-    with_subsampling,
-)
-from vitscope.claims.points import AllPublished, Points
-from vitscope.claims.statistics import falls_more, lower_at_cut_points, rises, share
+from vitscope.claims.points import AllPublished
 from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
 from vitscope.drawing.changes import Change
 from vitscope.drawing.charts import Across, Chart, Curve, Rows, Theirs
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import DIAGONAL, FREQUENCY_BANDS, curve_of_depth
 from vitscope.drawing.panels import make_panels, stack_panels
-from vitscope.files.arrays import Array
-from vitscope.measures.classification.show import with_accuracy_intervals
+from vitscope.measures.components import diagonals, ends_of_curves
+from vitscope.measures.scores import with_accuracy_intervals
 
 AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
@@ -39,19 +22,6 @@ _LEAST = 1.05
 CHANGE_OF_COMPONENT = Change("Change of\nΔ log amplitude at 1.0π", linear=0.1)
 _ENDS = Curve("delta_log_amplitude", change=CHANGE_OF_COMPONENT)
 _BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude"), _ENDS))
-
-
-def diagonals(rows: pd.DataFrame, _blocks: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return the rows of the curves along the half-diagonal, by cut point and frequency."""
-    diagonal = rows[rows["measure"] == "diagonal"]
-    return diagonal.sort_values(["index", "frequency"], ignore_index=True)
-
-
-def ends_of_curves(curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the row at 1.0 pi of each cut point, with null values if only frequency 0 exists."""
-    ends = curves.groupby("index").tail(1).reset_index(drop=True)
-    values = ["delta_log_amplitude", "ci_low", "ci_high"]
-    return ends.assign(**ends[values].where(ends["frequency"] > 0))
 
 
 def draw_fourier_curves(axes: Axes, curves: pd.DataFrame) -> None:
@@ -151,108 +121,3 @@ def plot_spectrum(table: pd.DataFrame, members: Members) -> Figure:
     )
     rows = Rows("Share of the variance", *shares, limits=(0, 1), scale=in_percent)
     return Chart(rows, bands_of={"band": "low"})(table, members=members)
-
-
-_COMPONENT = "delta_log_amplitude"
-_VALUE = _COMPONENT, "high-frequency component"
-_WHAT = (
-    "The high-frequency component is the log amplitude at the highest frequency of the diagonal "
-    "minus the log amplitude at frequency 0."
-)
-_WHY = (
-    f"The paper's Fig. 8 and D.2. {_WHAT} The claim that subsampling raises it comes from the "
-    "ResNet of Fig. 2a."
-)
-
-
-def _rises_between_cut_points(curves: Points) -> Array:
-    last = curves.frame["index"].duplicated(keep="last")
-    components = curves.where(~last & (curves.frame["frequency"] > 0))[_COMPONENT]
-    first, second = np.triu_indices(components.shape[1], k=1)
-    return np.subtract(components[:, second], components[:, first])
-
-
-def _falls_at_stage_ends(points: Points) -> Array:
-    ends = points.frame["subsampling"].shift(-1, fill_value=True)
-    chosen = ends & (points.frame["kind"] == "conv") & ~points.frame["subsampling"]
-    return np.negative(np.diff(points[_COMPONENT], axis=1)[:, chosen.to_numpy()[1:]])
-
-
-CLAIMS_FOURIER_CURVES = Evidence(
-    "fourier",
-    (
-        Claim(
-            "conv_model_raises_high_frequency",
-            "The high-frequency component of a convolutional model rises with depth",
-            "Fig. 2a",
-            convolutional,
-            share(
-                "share of pairs of cut points",
-                "All pairs of cut points count: one is in favour if the deeper cut point has the "
-                "larger high-frequency component.",
-                _rises_between_cut_points,
-            ),
-            f"The paper's Fig. 2a. {_WHAT}",
-        ),
-    ),
-    diagonals,
-    curve=ScoredCurve("frequency", _COMPONENT, by="index"),
-)
-CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
-    "fourier",
-    (
-        *make_claims(
-            "Fig. 8",
-            every_model,
-            _WHY,
-            *rows_of_blocks("high_frequency", *_VALUE),
-        ),
-        Claim(
-            "subsampling_increases_high_frequency",
-            "Subsampling increases the high-frequency component",
-            "Fig. 2a",
-            every_model,
-            rises(None, *_VALUE),
-            _WHY,
-        ),
-        Claim(
-            "msa_reduces_high_frequency_more",
-            f"MSAs reduce the high-frequency component more than {OTHER_MIXING}",
-            "after Fig. 8",
-            attention_against_fixed_weights,
-            falls_more("msa", *_VALUE),
-            f"{SPECIFIC} {_WHAT}",
-        ),
-        Claim(
-            "stage_end_reduces_high_frequency",
-            "Convs at the ends of stages reduce the high-frequency component",
-            "the authors, of ConvNeXt",
-            convolutional,
-            share(
-                "share of ends of stages",
-                "The last blocks of stages count (those before one that subsamples, and the last "
-                "of all) if they do not subsample: one is in favour if the high-frequency "
-                "component is lower after it than before it.",
-                _falls_at_stage_ends,
-            ),
-            "Not in the paper: in issue 7 of their code its authors say, with a figure, that the "
-            "layers at the ends of stages reduce high frequencies in ConvNeXt and not in ResNet.",
-        ),
-    ),
-    lambda rows, _: with_subsampling(ends_of_curves(diagonals(rows))),
-    curve=ScoredCurve("depth", _COMPONENT),
-)
-CLAIMS_AVERAGING = Evidence(
-    "fourier",
-    (
-        Claim(
-            "averaging_reduces_high_frequency",
-            "Averaging reduces the high-frequency component",
-            "Park and Kim 2022",
-            averaging,
-            lower_at_cut_points(*_VALUE),
-            AVERAGED.format("remove high frequencies"),
-        ),
-    ),
-    lambda rows, _: ends_of_curves(diagonals(rows)),
-)

@@ -7,9 +7,9 @@ import torch
 
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLoss
-from vitscope.measures.hessian.lanczos import lanczos_quadrature, largest_eigenvalues
 from vitscope.measures.hessian.measure import HESSIAN_TABLE
-from vitscope.measures.hessian.operator import Batch, Curvature, Hessian, Loss
+from vitscope.measures.hessian_operator import Batch, Curvature, Hessian, Loss
+from vitscope.measures.lanczos import lanczos_quadrature, largest_eigenvalues
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.finding.blocks import LAYERS, place_parameters_in_blocks
 from vitscope.package_data import ROOT

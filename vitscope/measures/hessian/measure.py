@@ -98,12 +98,17 @@ Frobenius norm divided by that number.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from vitscope.claims.intervals import FEWEST_OF_MEDIAN
 from vitscope.errors import VitscopeError, wrong
 from vitscope.files.tables import Columns, Table
 from vitscope.files.whole import sha256_of
+from vitscope.measures.loss_batches import (
+    PASSES_OF_A_PRODUCT,
+    fit_batches,
+    refuse_batches_of_one_size,
+    refuse_too_few_images,
+)
 from vitscope.measures.measure import (
     Case,
     FigureKind,
@@ -116,7 +121,6 @@ from vitscope.measures.measure import (
     together,
 )
 from vitscope.package_data import ROOT
-from vitscope.settings.draws import images_apart
 from vitscope.settings.section import setting
 
 OF_BATCH: Columns = {
@@ -142,8 +146,6 @@ HESSIAN_TABLE = Table(
 
 # A copy of LARGEST_BASIS in lanczos.py, which imports torch and so cannot be imported here.
 LEAST_VECTORS = 64
-# The cost of a product with the Hessian, in forward passes.
-PASSES_OF_A_PRODUCT = 6
 
 
 # Keys of earlier versions, and what to write in their place.
@@ -282,25 +284,6 @@ def fit_hessian_batches(images: int) -> Given:
     return {"sizes": [size], "batches": count, **density}
 
 
-def fit_batches(images: int, usual: Any) -> Given:
-    """Return the usual number of batches and their size, reduced to what `images` images fill."""
-    size = min(usual.batch_size, images)
-    return {"batch_size": size, "batches": min(usual.batches, images // size)}
-
-
-def refuse_too_few_images(case: Case, key: str, batches: int, largest: int) -> None:
-    """Refuse settings that need more batches than the augmented images have draws for."""
-    images = case.study.analysis.augmented.images
-    apart = images_apart(largest, case.study.drawn_together(case.model))
-    if (batches - 1) * apart + largest > images:
-        raise VitscopeError(
-            f"{case.study.path}: analysis.{key}: found {batches} of {largest} images each, "
-            f"allowed: at most {max(0, images - largest) // apart + (images >= largest)}: each "
-            f"begins a draw of {apart} images of models.{case.model}, and "
-            f"analysis.augmented.images is {images}."
-        )
-
-
 def refuse_hessian_batches(case: Case) -> None:
     """Refuse numbers of batches that fit no sizes, and more batches than there are draws."""
     settings: HessianSettings = case.settings
@@ -326,21 +309,20 @@ def refuse_density_batches(case: Case) -> None:
     refuse_too_few_images(case, "hessian.density_batches", many, size)
 
 
-def refuse_batches_of_one_size(case: Case) -> None:
-    """Refuse more batches of a measure than the augmented images have draws for."""
-    settings, name = case.settings, case.measure.name
-    refuse_too_few_images(case, f"{name}.batches", settings.batches, settings.batch_size)
-
-
 HESSIAN = Measure(
     needs="loss",
+    measure="compute:measure_hessian",
     table=HESSIAN_TABLE,
     question="How networks train",
     figures={
         "hessian": FigureKind(
-            published=frozenset({"panel", "eigenvalue", "density"}), overview=True, snapshots=True
+            "show:plot_hessian",
+            "claims:CLAIMS_HESSIAN",
+            sketch="vitscope.measures.sketches:sketch_hessian",
+            published=frozenset({"panel", "eigenvalue", "density"}),
+            snapshots=True,
         ),
-        "hessian_by_batch": FigureKind(snapshots=True),
+        "hessian_by_batch": FigureKind("show:plot_hessian_by_batch", snapshots=True),
     },
     settings=HessianSettings,
     arguments=together(
@@ -422,12 +404,19 @@ def count_passes_of_curvature(case: Case) -> Work:
 
 CURVATURE = Measure(
     needs="loss",
+    measure="compute:measure_curvature",
     table=CURVATURE_TABLE,
     reads=("blocks",),
     question="How networks train",
     figures={
-        "curvature": FigureKind(beside=("blocks",), snapshots=True, options=Multiples),
-        "curvature_by_layer": FigureKind(snapshots=True),
+        "curvature": FigureKind(
+            "show:plot_curvature",
+            "claims:CLAIMS_CURVATURE",
+            beside=("blocks",),
+            snapshots=True,
+            options=Multiples,
+        ),
+        "curvature_by_layer": FigureKind("show:plot_curvature_by_layer", snapshots=True),
     },
     settings=CurvatureSettings,
     arguments=together(choose_hessian_batches, only("probes", "tolerance", "iterations")),
@@ -469,9 +458,10 @@ def choose_density_batches(case: Case) -> Given:
 
 HESSIAN_DENSITY = Measure(
     needs="loss",
+    measure="compute:measure_hessian_density",
     table=HESSIAN_DENSITY_TABLE,
     question="How networks train",
-    figures={"hessian_density": FigureKind(snapshots=True)},
+    figures={"hessian_density": FigureKind("show:plot_hessian_density", snapshots=True)},
     settings_of=("hessian", HessianSettings),
     arguments=choose_density_batches,
     takes=lambda case: work_of_products(

@@ -1,7 +1,5 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
-from hashlib import sha256
 from math import isfinite
 from typing import Any
 
@@ -11,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
+from vitscope.measures.directions import moving_weights
 from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.measure import (
     TABLE,
@@ -25,66 +24,12 @@ from vitscope.networks.running.predictions import score_predictions
 from vitscope.progress import Progress
 from vitscope.training.batches import Augmented
 
-# Parts of the names of position embeddings, which do not move: their rows are not filters.
-POSITIONS = ("pos_embed", "relative_position")
-EPSILON = 1e-7
 # Features of processors, x86 or ARM, that multiply bfloat16 faster than float32.
 FAST_BFLOAT16 = ("amx_bf16", "avx512_bf16", "sve_bf16")
 # The memory layout for each precision: convolutions in bfloat16 are faster if channels come last.
 LAYOUTS = {"float32": torch.contiguous_format, "bfloat16": torch.channels_last}
 # Images of at most this total size stay on a GPU for all points.
 KEPT_BYTES = 2**30
-
-
-def random_direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
-    """Return the random, normalized direction in which a parameter moves along an axis.
-
-    The direction depends only on the seed, the axis, and the parameter's name and values. Vectors
-    and position embeddings do not move: their direction is zero.
-    """
-    if weights.ndim < 2 or any(part in name for part in POSITIONS):
-        return torch.zeros_like(weights)
-    entropy = [seed, axis, int.from_bytes(sha256(name.encode()).digest())]
-    rng = np.random.default_rng(entropy)
-    drawn = torch.from_numpy(rng.standard_normal(tuple(weights.shape), np.float32))
-    values = weights.detach().to("cpu", torch.float32).contiguous()
-    scale = values.norm(dim=0, keepdim=True) / (drawn.norm(dim=0, keepdim=True) + EPSILON)
-    # Give the direction the memory layout of the weights, so that it is added fast.
-    return torch.empty_like(weights).copy_(drawn * scale)
-
-
-@contextmanager
-def moving_weights(
-    model: nn.Module, seed: int, pair: int = 0
-) -> Iterator[Callable[[float, float], None]]:
-    """Yield a function that moves the weights of a model to a point; restore them at the end.
-
-    `pair` is the number of the pair of random directions along which the weights move.
-
-    Weights are changed in place. Each move starts from a copy of the trained weights, so that
-    rounding errors do not add up.
-    """
-    named = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    directions = [
-        [random_direction(*each, seed, axis) for each in named.items()]
-        for axis in (2 * pair, 2 * pair + 1)
-    ]
-    moving = [index for index, along in enumerate(directions[0]) if along.any()]
-    weights = [list(named.values())[index] for index in moving]
-    first, second = ([along[index] for index in moving] for along in directions)
-    start = [each.clone() for each in weights]
-
-    def move_weights(x: float, y: float) -> None:
-        if weights:
-            torch._foreach_copy_(weights, start)
-            torch._foreach_add_(weights, first, alpha=x)
-            torch._foreach_add_(weights, second, alpha=y)
-
-    try:
-        yield move_weights
-    finally:
-        if weights:
-            torch._foreach_copy_(weights, start)
 
 
 def l2_terms(model: nn.Module) -> dict[str, float]:

@@ -172,12 +172,18 @@ def refuse_more_images_than_drawn(case: Case) -> None:
 
 LANDSCAPE = Measure(
     needs="loss",
+    measure="compute:measure_landscape",
     table=TABLE,
     question="How networks train",
     figures={
-        "landscape": FigureKind(published=frozenset({"measure", "value"}), for_claims=True),
-        "landscape_contour": FigureKind(),
-        "landscape_slices": FigureKind(),
+        "landscape": FigureKind(
+            "show:plot_landscape",
+            "claims:CLAIMS_LANDSCAPE",
+            published=frozenset({"measure", "value"}),
+            for_claims=True,
+        ),
+        "landscape_contour": FigureKind("show:plot_landscape_contour"),
+        "landscape_slices": FigureKind("show:plot_landscape_slices"),
     },
     settings=Settings,
     arguments=choose_rows_of_split,

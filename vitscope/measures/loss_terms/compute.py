@@ -7,14 +7,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from vitscope.measures.directions import moving_weights
 from vitscope.measures.given import OnLoss
-from vitscope.measures.hessian.lanczos import lanczos_quadrature
-from vitscope.measures.hessian.operator import (
+from vitscope.measures.hessian_operator import (
     CHECKED,
     hessian_of_model,
     require_deterministic_hessian,
 )
-from vitscope.measures.landscape.compute import moving_weights
+from vitscope.measures.lanczos import lanczos_quadrature
 from vitscope.networks.running.device import own_device_stream
 from vitscope.progress import Progress
 from vitscope.training.batches import draw_clean_batches

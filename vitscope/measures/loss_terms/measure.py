@@ -21,7 +21,7 @@ from functools import partial
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
-from vitscope.measures.hessian.measure import (
+from vitscope.measures.loss_batches import (
     PASSES_OF_A_PRODUCT,
     fit_batches,
     refuse_batches_of_one_size,
@@ -97,10 +97,11 @@ def refuse_missing_loss_terms(case: Case) -> None:
 
 LOSS_TERMS = Measure(
     needs="loss",
+    measure="compute:measure_loss_terms",
     table=TABLE,
     reads=("drawn_from",),
     question="How networks train",
-    figures={"loss_terms": FigureKind()},
+    figures={"loss_terms": FigureKind("show:plot_loss_terms")},
     settings=Settings,
     arguments=choose_batches_of_loss_terms,
     takes=count_passes_of_loss_terms,

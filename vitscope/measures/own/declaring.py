@@ -16,6 +16,7 @@ from vitscope.files.pages import as_rst
 from vitscope.files.tables import Columns, Table
 from vitscope.measures import registry
 from vitscope.measures.columns import mean_columns, per_image_columns
+from vitscope.measures.folders import place_in_folder
 from vitscope.measures.measure import (
     ByDepth,
     FigureKind,
@@ -24,7 +25,6 @@ from vitscope.measures.measure import (
     bootstrap,
     mean_over_images,
 )
-from vitscope.measures.registry import OwnMeasure
 from vitscope.networks.building.own_code import (
     OwnCode,
     check_own_code_call,
@@ -40,7 +40,7 @@ FIELDS = ("needs", "reads_attention", "about_features", "seconds_per_gb")
 SECONDS_PER_GB = 2.0
 
 
-def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -> OwnMeasure:
+def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -> Measure:
     """Read the file of a user's measure without running it; `where` names its entry in errors."""
     if name in {*registry.names(), *registry.kinds(), *registry.TAKEN}:
         raise VitscopeError(
@@ -56,11 +56,14 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
     measure = defined.measure(name)
     merge = mean_over_images("value") if measure.in_parts else Merge()
     if "merge" in defined.names:
-        function = "vitscope.measures.own.compute:merge"
-        merge = Merge(lambda case: runs | bootstrap(case), True, function)
-    kind = FigureKind(measure=name, text=defined.caption(name), values=runs)
+        merge = Merge("compute:merge", lambda case: runs | bootstrap(case), True)
+    kind = FigureKind("show:plot", text=defined.caption(name), values=runs)
     if "plot" not in defined.names:
-        kind = replace(kind, values={"label": _label_from_name(name)}, options=ByDepth)
+        values = {"label": _label_from_name(name)}
+        kind = replace(kind, draw="show:plot_by_depth", values=values, options=ByDepth)
+    if "CLAIMS" in defined.names:
+        given = {"runs": runs, "table": name}
+        kind = replace(kind, claims="compute:read_claims", claims_from=given)
     if "TABLE" in defined.names and "plot" not in defined.names:
         raise VitscopeError(
             f"{where}: {shown(code.file)} has a `TABLE` and no function `plot` that draws it: add "
@@ -68,12 +71,12 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
         )
     own = replace(
         measure,
-        name=name,
+        measure="compute:measure",
         figures={name: kind},
         arguments=lambda _: {**runs, "keywords": keywords},
         merge=merge,
     )
-    return OwnMeasure(own, runs if "CLAIMS" in defined.names else None)
+    return place_in_folder(own, "vitscope.measures.own")
 
 
 def _label_from_name(name: str) -> str:

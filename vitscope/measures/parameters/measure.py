@@ -70,9 +70,15 @@ class PatchFiltersSettings:
 
 PATCH_FILTERS = Measure(
     needs="network",
+    measure="patch_filters:measure_patch_filters",
     table=PATCH_FILTERS_TABLE,
     question="What the first layer and positions hold",
-    figures={"patch_filters": FigureKind(), "patch_components": FigureKind()},
+    figures={
+        "patch_filters": FigureKind("show:plot_patch_filters"),
+        "patch_components": FigureKind(
+            "show:plot_patch_components", "claims:CLAIMS_PATCH_COMPONENTS"
+        ),
+    },
     settings=PatchFiltersSettings,
     arguments=own_settings,
 )
@@ -110,9 +116,15 @@ class PositionSimilaritySettings:
 
 POSITION_SIMILARITY = Measure(
     needs="network",
+    measure="positions:measure_position_similarity",
     table=POSITION_SIMILARITY_TABLE,
     question="What the first layer and positions hold",
-    figures={"position_similarity": FigureKind(), "position_products": FigureKind()},
+    figures={
+        "position_similarity": FigureKind(
+            "show:plot_position_similarity", "claims:CLAIMS_POSITION_SIMILARITY"
+        ),
+        "position_products": FigureKind("show:plot_position_products"),
+    },
     settings=PositionSimilaritySettings,
     arguments=own_settings,
 )
@@ -136,7 +148,8 @@ POSITION_BIAS_TABLE = Table(
 
 POSITION_BIAS = Measure(
     needs="network",
+    measure="positions:measure_position_bias",
     table=POSITION_BIAS_TABLE,
     question="What the first layer and positions hold",
-    figures={"position_bias": FigureKind()},
+    figures={"position_bias": FigureKind("show:plot_position_bias")},
 )

@@ -55,12 +55,12 @@ from vitscope.measures.measure import (
     selection,
     together,
 )
-from vitscope.measures.tokens.measure import TokenNormsSettings
+from vitscope.measures.outliers import TokenNormsSettings
 from vitscope.settings.section import setting
 
 MEAN, PREFIX, TOKEN = "mean", "prefix", "token"
 LINEAR, NEIGHBOURS = "linear", "neighbours"
-POSITION, PIXELS = "position", "pixels"
+TARGETS = POSITION, PIXELS = "position", "pixels"
 
 PROBE_TABLE = Table(
     "probe",
@@ -123,15 +123,16 @@ def refuse_unfit_for_probe(case: Case) -> None:
 
 PROBE = Measure(
     needs="model",
+    measure="compute:measure_probe",
     table=PROBE_TABLE,
     part=PROBE_PART,
     question="How networks classify",
-    figures={"probe": FigureKind()},
+    figures={"probe": FigureKind("show:plot_probe", "claims:CLAIMS_PROBE")},
     settings=ProbeSettings,
     arguments=together(selection, only("tokens")),
     takes=passes_of_measure(1),
     shares="shards",
-    merge=Merge(together(only("neighbours"), bootstrap), at_cut_points=True),
+    merge=Merge("reading:merge_probe", together(only("neighbours"), bootstrap), at_cut_points=True),
     about_features=True,
     needs_labels=True,
     refuse=refuse_unfit_for_probe,
@@ -159,9 +160,14 @@ PROBE_TOKENS = Measure(
     table=PROBE_TOKENS_TABLE,
     parts_of="probe",
     question="What becomes of tokens",
-    figures={"probe_tokens": FigureKind(options=Multiples)},
+    figures={
+        "probe_tokens": FigureKind(
+            "show:plot_probe_tokens", "claims:CLAIMS_PROBE_TOKENS", options=Multiples
+        )
+    },
     settings_of=("probe", ProbeSettings),
     merge=Merge(
+        "reading:merge_probe_tokens",
         lambda case: {
             "threshold": case.study.section("token_norms", TokenNormsSettings).threshold,
             **bootstrap(case),

@@ -87,9 +87,12 @@ class Settings:
 
 RECEPTIVE_FIELD = Measure(
     needs="model",
+    measure="compute:measure_receptive_field",
     table=TABLE,
     question="Where networks look",
-    figures={"receptive_field": FigureKind()},
+    figures={
+        "receptive_field": FigureKind("show:plot_receptive_field", "claims:CLAIMS_RECEPTIVE_FIELD")
+    },
     settings=Settings,
     arguments=together(
         whole_settings, lambda case: {"seed": case.study.analysis.seed}, named(bootstrap=bootstrap)

@@ -112,10 +112,16 @@ def count_views(case: Case) -> int:
 
 ROBUSTNESS = Measure(
     needs="model",
+    measure="compute:measure_robustness",
     table=ROBUSTNESS_TABLE,
     part=ROBUSTNESS_PART,
     question="How networks classify",
-    figures={"robustness": FigureKind(beside=("corruption_error",))},
+    figures={
+        "robustness": FigureKind(
+            "show:plot_robustness", "claims:CLAIMS_ROBUSTNESS", beside=("corruption_error",)
+        )
+    },
+    merge=Merge("scores:merge_robustness"),
     settings=RobustnessSettings,
     arguments=choose_robustness_corruptions,
     takes=passes_of_measure(count_views),
@@ -155,9 +161,12 @@ CORRUPTION_ERROR = Measure(
     question="How networks classify",
     figures={
         "robustness_by_accuracy": FigureKind(
-            published=frozenset({"accuracy", "robustness"}), overview=True
+            "show:plot_robustness_by_accuracy",
+            "claims:CLAIMS_ROBUSTNESS_BY_ACCURACY",
+            sketch="vitscope.measures.sketches:sketch_robustness_by_accuracy",
+            published=frozenset({"accuracy", "robustness"}),
         )
     },
     settings_of=("robustness", RobustnessSettings),
-    merge=Merge(together(choose_alexnet, bootstrap)),
+    merge=Merge("scores:merge_corruption_error", together(choose_alexnet, bootstrap)),
 )

@@ -94,6 +94,7 @@ from vitscope.measures.measure import (
     together,
     whole_settings,
 )
+from vitscope.measures.outliers import TokenNormsSettings
 from vitscope.settings.section import setting
 
 QUANTILES = {"lowest": 0.0, "quartile": 0.25, "median": 0.5, "third_quartile": 0.75, "highest": 1.0}
@@ -130,27 +131,19 @@ TOKEN_NORMS_PART = Table(
 )
 
 
-@dataclass(frozen=True)
-class TokenNormsSettings:
-    """The norms of tokens."""
-
-    threshold: float = setting(
-        3.0,
-        "A token is an outlier if its norm is more than this many times the median norm of "
-        "the tokens of its image.",
-        exclusiveMinimum=1,
-    )
-
-
 TOKEN_NORMS = Measure(
     needs="latents",
+    measure="compute:measure_token_norms",
     table=TOKEN_NORMS_TABLE,
     part=TOKEN_NORMS_PART,
     question="What becomes of tokens",
-    figures={"token_norms": FigureKind(options=Multiples), "token_outliers": FigureKind()},
+    figures={
+        "token_norms": FigureKind("show:plot_token_norms", options=Multiples),
+        "token_outliers": FigureKind("show:plot_token_outliers"),
+    },
     settings=TokenNormsSettings,
     arguments=own_settings,
-    merge=Merge(together(own_settings, bootstrap), at_cut_points=True),
+    merge=Merge("compute:merge_token_norms", together(own_settings, bootstrap), at_cut_points=True),
     seconds_per_gb=0.6,
 )
 
@@ -159,20 +152,30 @@ _SHARE = "share of the energy of all tokens that their mean has"
 
 TOKEN_SIMILARITY = Measure(
     needs="latents",
+    measure="compute:measure_token_similarity",
     table=Table("token_similarity", mean_columns("similarity", f"{_COSINE}, mean over images")),
     part=Table("token_similarity_per_image", per_image_columns("similarity", _COSINE)),
     question="What becomes of tokens",
-    figures={"token_similarity": FigureKind(options=ByDepth)},
+    figures={
+        "token_similarity": FigureKind(
+            "show:plot_token_similarity", "claims:CLAIMS_TOKEN_SIMILARITY", options=ByDepth
+        )
+    },
     merge=mean_over_images("similarity"),
     seconds_per_gb=0.6,
 )
 
 MEAN_TOKEN = Measure(
     needs="latents",
+    measure="compute:measure_mean_token",
     table=Table("mean_token", mean_columns("share", f"{_SHARE}, mean over images")),
     part=Table("mean_token_per_image", per_image_columns("share", _SHARE)),
     question="What becomes of tokens",
-    figures={"mean_token": FigureKind(options=ByDepth)},
+    figures={
+        "mean_token": FigureKind(
+            "show:plot_mean_token", "claims:CLAIMS_MEAN_TOKEN", options=ByDepth
+        )
+    },
     merge=mean_over_images("share"),
     seconds_per_gb=0.6,
 )
@@ -225,16 +228,19 @@ class SingularValuesSettings:
 
 SINGULAR_VALUES = Measure(
     needs="latents",
+    measure="spectra:measure_singular_values",
     table=SINGULAR_VALUES_TABLE,
     part=SINGULAR_VALUES_PART,
     question="What becomes of tokens",
     figures={
-        "singular_values": FigureKind(options=Multiples),
-        "effective_rank": FigureKind(options=ByBlock),
+        "singular_values": FigureKind("show:plot_singular_values", options=Multiples),
+        "effective_rank": FigureKind(
+            "show:plot_effective_rank", "claims:CLAIMS_EFFECTIVE_RANK", options=ByBlock
+        ),
     },
     settings=SingularValuesSettings,
     arguments=own_settings,
-    merge=Merge(bootstrap, at_cut_points=True),
+    merge=Merge("spectra:merge_singular_values", bootstrap, at_cut_points=True),
     # Measured for a ViT-Ti on images of CIFAR, where eigenvalues take most of the time.
     seconds_per_gb=9.0,
 )
@@ -295,9 +301,10 @@ class TokenPcaSettings:
 
 TOKEN_PCA = Measure(
     needs="model",
+    measure="pca:measure_token_pca",
     table=TOKEN_PCA_TABLE,
     question="What becomes of tokens",
-    figures={"token_pca": FigureKind()},
+    figures={"token_pca": FigureKind("show_pca:plot_token_pca")},
     settings=TokenPcaSettings,
     arguments=together(whole_settings, named(chosen=images_to_show)),
     takes=passes_of_measure(batch=1),

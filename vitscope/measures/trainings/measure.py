@@ -55,9 +55,12 @@ def refuse_curves_without_history(case: Case) -> None:
 
 LEARNING_CURVES = Measure(
     needs="weights",
+    measure="compute:measure_learning_curves",
     table=LEARNING_CURVES_TABLE,
     question="How networks train",
-    figures={"training": FigureKind(options=Multiples)},
+    figures={
+        "training": FigureKind("show:plot_training", "claims:CLAIMS_TRAINING", options=Multiples)
+    },
     arguments=find_learning_curve_snapshots,
     refuse=refuse_curves_without_history,
 )
@@ -101,9 +104,10 @@ def refuse_short_trajectory(case: Case) -> None:
 
 TRAJECTORY = Measure(
     needs="weights",
+    measure="compute:measure_trajectory",
     table=TRAJECTORY_TABLE,
     question="How networks train",
-    figures={"trajectory": FigureKind()},
+    figures={"trajectory": FigureKind("show:plot_trajectory")},
     arguments=find_trajectory_warmup,
     refuse=refuse_short_trajectory,
 )

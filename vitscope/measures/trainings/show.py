@@ -8,8 +8,6 @@ from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
 from matplotlib.ticker import MaxNLocator
 
-from vitscope.claims.claim import Claim, Evidence, attention_against_convolution_alike
-from vitscope.claims.statistics import smaller
 from vitscope.drawing.axes import begin_at_zero, in_percent
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import Legend
@@ -132,28 +130,3 @@ def plot_trajectory(table: pd.DataFrame, members: Members) -> Figure:
     legend.add_line("last weights", END)
     legend.draw(figure)
     return figure
-
-
-def _last_gap(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    """Return a model's point: by how much the test loss exceeds that of training at the end."""
-    last = rows.sort_values("epoch").iloc[[-1]]
-    return last.assign(measure="gap", value=last["test_loss"] - last["loss"])
-
-
-CLAIMS_TRAINING = Evidence(
-    "learning_curves",
-    (
-        Claim(
-            "msa_generalizes_better",
-            "MSAs have a smaller gap between test and training loss than Convs",
-            "abstract",
-            attention_against_convolution_alike,
-            smaller("gap", "gap between test and training loss at the end"),
-            "The paper's abstract says that MSAs improve generalization. Training images are "
-            "augmented and have smoothed and mixed targets, and test images have not, so a gap "
-            "alone says nothing: only models whose training images are made alike, and are as "
-            "many, are compared. One training has no interval.",
-        ),
-    ),
-    _last_gap,
-)

@@ -1,19 +1,17 @@
 """Families of networks: how to build a network, and what a module declares (docs/families.md)."""
 
 import ast
-import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from vitscope.errors import VitscopeError, nearest
-from vitscope.image_size import ImageSize, height_and_width
+from vitscope.image_size import ImageSize
 from vitscope.networks.building import families
-
-if TYPE_CHECKING:
-    from torch import nn
 
 COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
 COUNTS: dict[str, Any] = {"type": "array", "items": COUNT}
@@ -63,51 +61,6 @@ class Wanted(NamedTuple):
     channels: int
 
 
-class Family(NamedTuple):
-    """Describes a kind of network: the function that builds a network of this kind.
-
-    `without_values` says whether the function works on the meta device.
-    """
-
-    network: Callable[[Wanted], "nn.Module"]
-    without_values: bool
-
-    def build(
-        self,
-        arch: Mapping[str, Any],
-        num_classes: int | None,
-        image_size: ImageSize,
-        channels: int = 3,
-        output: int | str | None = None,
-    ) -> "nn.Module":
-        """Build the network that `arch` describes; without `num_classes`, it has no classifier."""
-        # Import here, so that families can be listed without torch.
-        from vitscope.networks.building.networks import (
-            adapt_input_and_output,
-            why_built_without_classifier,
-        )
-
-        try:
-            network = self.network(Wanted(arch, num_classes or 0, image_size, channels))
-        except VitscopeError:
-            raise
-        except Exception as error:  # Networks refuse dimensions with errors of many types.
-            reason = str(error).rstrip(".") or type(error).__name__
-            classes, (height, width) = num_classes or "no", height_and_width(image_size)
-            hint = "" if height == width else " (some networks take squares alone)"
-            raise VitscopeError(
-                f"No network can be built from arch {dict(arch)} for {classes} classes and "
-                f"{height}x{width} images{hint}: {reason}."
-            ) from error
-        if num_classes and (why := why_built_without_classifier(network)):
-            raise VitscopeError(
-                f"The network has no classifier ({why}), and the study says {num_classes} classes: "
-                f"give `classes: null` to the model."
-            )
-        adapt_input_and_output(network, logits=bool(num_classes), output=output)
-        return network
-
-
 def family_names() -> list[str]:
     modules = pkgutil.iter_modules(families.__path__)
     return sorted(module.name for module in modules if not module.name.startswith("_"))
@@ -140,7 +93,7 @@ def prepare_family_arch(
     module: str | None = _read_constant(name, "PREPARED_BY")
     if module is None:
         return {**arch}
-    found: dict[str, Any] = importlib.import_module(module).prepare(arch, folder, where)
+    found: dict[str, Any] = import_module(module).prepare(arch, folder, where)
     return found
 
 
@@ -156,8 +109,8 @@ def complete_family_arch(name: str, arch: Mapping[str, Any]) -> dict[str, Any]:
 @cache
 def _read_constant(family: str, name: str) -> Any:
     """Read a constant from a family's source, without running it; None if it is missing."""
-    _refuse_unknown_family(family)
-    spec = importlib.util.find_spec(module_of(family))
+    refuse_unknown_family(family)
+    spec = find_spec(module_of(family))
     if spec is None or spec.origin is None:
         raise VitscopeError(f"The source of the model family '{family}' cannot be found.")
     for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
@@ -167,23 +120,7 @@ def _read_constant(family: str, name: str) -> Any:
     return None
 
 
-def find_family(name: str) -> Family:
-    _refuse_unknown_family(name)
-    module = importlib.import_module(module_of(name))
-    return Family(module.network, not getattr(module, "WITH_VALUES", False))
-
-
-def build_family_network(network: Mapping[str, Any]) -> "nn.Module":
-    return find_family(network["family"]).build(
-        network["arch"],
-        network["classes"],
-        network["image_size"],
-        len(network["mean"]),
-        network.get("output"),
-    )
-
-
-def _refuse_unknown_family(name: str) -> None:
+def refuse_unknown_family(name: str) -> None:
     there = family_names()
     if name not in there:
         raise VitscopeError(

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from importlib import import_module
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,8 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.hooks import RemovableHandle
 
 from vitscope.errors import VitscopeError, nearest, quoted
-from vitscope.networks.building.family import build_family_network, find_family
+from vitscope.image_size import ImageSize, height_and_width
+from vitscope.networks.building.family import Wanted, module_of, refuse_unknown_family
 
 # The name, or the index, of the logits among a network's output tensors.
 Output = int | str | None
@@ -198,9 +200,64 @@ def without_fast_path() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(enabled)
 
 
+class Family(NamedTuple):
+    """Describes a kind of network: the function that builds a network of this kind.
+
+    `without_values` says whether the function works on the meta device.
+    """
+
+    network: Callable[[Wanted], nn.Module]
+    without_values: bool
+
+    def build(
+        self,
+        arch: Mapping[str, Any],
+        num_classes: int | None,
+        image_size: ImageSize,
+        channels: int = 3,
+        output: int | str | None = None,
+    ) -> nn.Module:
+        """Build the network that `arch` describes; without `num_classes`, it has no classifier."""
+        try:
+            network = self.network(Wanted(arch, num_classes or 0, image_size, channels))
+        except VitscopeError:
+            raise
+        except Exception as error:  # Networks refuse dimensions with errors of many types.
+            reason = str(error).rstrip(".") or type(error).__name__
+            classes, (height, width) = num_classes or "no", height_and_width(image_size)
+            hint = "" if height == width else " (some networks take squares alone)"
+            raise VitscopeError(
+                f"No network can be built from arch {dict(arch)} for {classes} classes and "
+                f"{height}x{width} images{hint}: {reason}."
+            ) from error
+        if num_classes and (why := why_built_without_classifier(network)):
+            raise VitscopeError(
+                f"The network has no classifier ({why}), and the study says {num_classes} classes: "
+                f"give `classes: null` to the model."
+            )
+        adapt_input_and_output(network, logits=bool(num_classes), output=output)
+        return network
+
+
+def find_family(name: str) -> Family:
+    refuse_unknown_family(name)
+    module = import_module(module_of(name))
+    return Family(module.network, not getattr(module, "WITH_VALUES", False))
+
+
 # A study's description of a network: `family`, `arch`, `classes`, `image_size`, and `mean`, whose
 # length is the number of channels.
 Network = Mapping[str, Any]
+
+
+def build_family_network(network: Network) -> nn.Module:
+    return find_family(network["family"]).build(
+        network["arch"],
+        network["classes"],
+        network["image_size"],
+        len(network["mean"]),
+        network.get("output"),
+    )
 
 
 def empty_network(network: Network) -> nn.Module:

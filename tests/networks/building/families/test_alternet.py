@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from tests.helpers.networks import build_empty, described
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import find_family
 from vitscope.networks.finding.blocks import list_blocks
 
 SMALL = {

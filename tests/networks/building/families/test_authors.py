@@ -16,8 +16,7 @@ from torch.nn.functional import cross_entropy
 from tests.helpers.networks import build_empty, build_undrawn, described, read
 from tests.helpers.tiers import some_of
 from tests.helpers.written import FOLDER
-from vitscope.networks.building.family import find_family
-from vitscope.networks.building.networks import fill
+from vitscope.networks.building.networks import fill, find_family
 from vitscope.networks.checkpoints.translation import translate
 from vitscope.networks.finding.blocks import list_blocks
 

@@ -11,7 +11,8 @@ from tests.helpers.networks import build_undrawn, described, read
 from tests.helpers.tiers import some_of
 from tests.helpers.written import NETWORKS, SMALL, built, empty, written_points
 from vitscope.networks.building import networks as models
-from vitscope.networks.building.family import family_names, find_family
+from vitscope.networks.building.family import family_names
+from vitscope.networks.building.networks import find_family
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.cut_points import COSTS, CutPoint
 

@@ -15,10 +15,10 @@ from vitscope.networks.building import families
 from vitscope.networks.building.family import (
     arch_schema,
     family_names,
-    find_family,
     module_of,
     prepare_family_arch,
 )
+from vitscope.networks.building.networks import find_family
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.search import search_for_cut_points
 from vitscope.settings.section import check_section, find_faults_of_section

@@ -7,8 +7,8 @@ from tests.helpers.networks import build_empty, build_undrawn
 from tests.helpers.processes import python
 from tests.helpers.refusals import refusal
 from vitscope.networks.building.families import timm
-from vitscope.networks.building.family import find_family, prepare_family_arch
-from vitscope.networks.building.networks import fill
+from vitscope.networks.building.family import prepare_family_arch
+from vitscope.networks.building.networks import fill, find_family
 from vitscope.networks.building.timm_import import import_timm
 
 WHERE = "own.yaml: models.m.arch"

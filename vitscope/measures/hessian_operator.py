@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
-from vitscope.measures.hessian.lanczos import Start
+from vitscope.measures.lanczos import Start
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.running.device import Recording, own_device_stream
 from vitscope.progress import Progress, say_on_stderr

@@ -20,9 +20,9 @@ from tests.measures.hessian.networks import (
     start,
     tiny,
 )
-from vitscope.measures.hessian import lanczos
-from vitscope.measures.hessian.lanczos import lanczos_quadrature, largest_eigenvalues
-from vitscope.measures.hessian.operator import Hessian, hessian_of_model
+from vitscope.measures import lanczos
+from vitscope.measures.hessian_operator import Hessian, hessian_of_model
+from vitscope.measures.lanczos import lanczos_quadrature, largest_eigenvalues
 from vitscope.scopes.bundled import bundled
 
 

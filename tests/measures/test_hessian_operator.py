@@ -11,7 +11,7 @@ from torch.nn import functional
 from tests.helpers.recording import record_here
 from tests.measures.hessian.networks import DECAY, Dropping, batch_of, every_tiny, exact, tiny
 from vitscope.errors import VitscopeError
-from vitscope.measures.hessian.operator import (
+from vitscope.measures.hessian_operator import (
     Curvature,
     Hessian,
     gauss_newton_of_model,
