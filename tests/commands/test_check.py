@@ -165,6 +165,30 @@ def test_no_code_of_a_study_runs_without_need(check: Check, place: Path) -> None
     assert (place / "ran").exists()
 
 
+def test_calls_that_do_not_fit_are_wrong(check: Check, place: Path) -> None:
+    """A study that names them is read; what they are is seen where the code is imported."""
+    (place / "tails.py").write_text("def measure(maps, order=4): ...\n")
+    arch = OWN["arch"] | {"widht": 3}
+    measure = {"file": "tails.py", "keywords": {"ordre": 2}}
+    study = STUDY | {
+        "models": {"mine": OWN | {"arch": arch, "checkpoint": {"path": "my_net.pth"}}},
+        "measures": {"tails": measure, "peaks": {"file": "tails.py", "keywords": {"order": 2}}},
+        "figures": {"one": {"kind": "tails", "models": ["mine"]}},
+    }
+    (place / "calls.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+    code, lines = check("calls.yaml")
+    assert code == 1
+    line = MY_NET[: MY_NET.index("def resnet20")].count("\n") + 1
+    assert lines == [
+        f"mine: wrong: my_net.py, line {line}: resnet20 is called with widht and takes nothing: "
+        "got an unexpected keyword argument 'widht'.",
+        "measures.tails: wrong: tails.py, line 1: measure is called with what it measures, ordre "
+        "and takes maps, order: got an unexpected keyword argument 'ordre'. Did you mean 'order'?",
+    ]
+    code, lines = check("calls.yaml", "--without-code")
+    assert (code, len(lines)) == (0, 1)
+
+
 def test_images_that_are_not_there(check: Check, place: Path) -> None:
     study = {**STUDY, "data": {"mine": {**STUDY["data"]["mine"]}}}
     study["data"]["mine"]["source"] = {"kind": "folder", "path": "images"}

@@ -81,7 +81,7 @@ def test_only_what_a_study_reads_is_counted(folder, monkeypatch) -> None:
         (("--images", "nothing", "--network", "resnet26t"), "--images: there is no folder "),
         (("--images", "images", "--network", "resnet26x"), "Did you mean 'resnet26'?"),
         (("--images", "images", "--network", "resnet26t.no"), "allowed: resnet26t.ra2_in1k."),
-        (("--images", "images", "--network", "my_net.py:no"), "my_net.py has no function 'no'"),
+        (("--images", "images", "--network", "no_net.py:no"), "no_net.py is not a file of Python"),
     ],
 )
 def test_what_cannot_be_is_refused_and_leaves_no_file(folder, monkeypatch, arguments, says) -> None:

@@ -296,11 +296,11 @@ UNFIT: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a measure without an argument": (
         lambda: looked_at().measure(lambda: 1.0),
-        "is called with feature maps, and does not take them: too many positional arguments",
+        "is called with what it measures and takes nothing: too many positional arguments",
     ),
     "a measure with another keyword": (
         lambda: looked_at().measure(lambda maps: maps.mean((1, 2, 3)), power=2),
-        "is called with feature maps, power, and does not take them: got an unexpected keyword",
+        "is called with what it measures, power and takes maps: got an unexpected keyword",
     ),
 }
 

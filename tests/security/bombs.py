@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from tests.helpers.archives import repacked, tar_of
+from tests.helpers.archives import repacked
 from tests.helpers.checkpoints import VIT
 from tests.helpers.sources import open_path, read_all
 from vitscope.networks.checkpoints.conversion import convert
@@ -114,14 +114,6 @@ def sparse_stimuli(path: Path) -> None:
 def sparse_cifar(path: Path) -> None:
     names = ["batches.meta.txt", *(f"data_batch_{number}.bin" for number in range(1, 6))]
     path.write_bytes(gzip.compress(sparse([f"cifar-10-batches-bin/{name}" for name in names])))
-
-
-def many_labels(path: Path) -> None:
-    """A pickle of a hundred million labels, of two bytes each, that compress to nothing."""
-    labels = b"]" + (b"(" + b"K\x01" * 100_000 + b"e") * 900
-    batch = b"\x80\x03}(C\x04data]C\x0bfine_labels" + labels + b"u."
-    names = b"\x80\x03}C\x10fine_label_names]s."
-    path.write_bytes(tar_of("cifar-100-python", {"meta": names, "test": batch}, "w:gz"))
 
 
 def strides(path: Path, rows: int = 300_000_000) -> None:
@@ -334,7 +326,6 @@ BOMBS: dict[str, Bomb] = {
     "columns without end": Bomb(many_columns, source("parquet")),
     "stimuli that are holes": Bomb(sparse_stimuli, source("cue_conflict", "conflict")),
     "batches that are holes": Bomb(sparse_cifar, source("cifar10", "train")),
-    "labels without end in a pickle": Bomb(many_labels, source("cifar100")),
     "tensors of one number": Bomb(strides, convert_vit),
     "a zip that Python does not list": Bomb(unlisted_zip, read_vit),
     "names without end": Bomb(many_names, read_vit),

@@ -58,20 +58,20 @@ def bare(folder: Path, pickled: bytes) -> Callable[[], object]:
 
 
 def in_cifar(folder: Path, pickled: bytes) -> Callable[[], object]:
-    """Return what reads a pickle as the images of CIFAR-100."""
+    """Return what reads a pickle as the images of CIFAR-100; its archive is not the published."""
     path = folder / "cifar-100-python.tar.gz"
     path.write_bytes(tar_of("cifar-100-python", {"meta": pickled, "test": pickled}))
     return lambda: open_path("cifar100", path, "test")
 
 
-PLACES: list[Wrap] = [in_zip, in_legacy, in_tar, bare, in_cifar]
+PLACES: list[Wrap] = [in_zip, in_legacy, in_tar, bare]
 
 
 def refused(read: Callable[[], object]) -> str:
     return check_sentence(refusal(read))
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", [*PLACES, in_cifar])
 @pytest.mark.parametrize("name", HARMFUL)
 def test_what_would_run_is_refused(tmp_path: Path, name: str, place: Wrap) -> None:
     canary = tmp_path / "ran"
@@ -182,18 +182,6 @@ GREEDY = {
     "tuples in tuples": lambda: program(b")" + b"\x85" * 100_000),
     "marks and nothing else": lambda: program(b"(" * 100_000),
     "a list of itself": lambda: program(b"]q\x00h\x00a"),
-    "labels that double forty times": lambda: program(
-        b"}"
-        + raw(b"data")
-        + b"]s"
-        + raw(b"fine_labels")
-        + b"]q\x00K\x01a"
-        + b"".join(
-            b"](" + b"h" + bytes([i]) + b"h" + bytes([i]) + b"eq" + bytes([i + 1])
-            for i in range(40)
-        )
-        + b"h\x28s"
-    ).replace(b"]q\x00K\x01a](", b"]q\x00K\x01a0]("),
     "nothing at all": lambda: b"",
     "a stop alone": lambda: b".",
 }
@@ -203,13 +191,6 @@ GREEDY = {
 @pytest.mark.parametrize("name", GREEDY)
 def test_what_would_fill_the_memory_is_refused(tmp_path: Path, name: str, place: Wrap) -> None:
     refusal_of(place(tmp_path, GREEDY[name]()))
-
-
-def test_memo_and_names_are_looked_at_before_they_are_used(tmp_path: Path) -> None:
-    sentence = refused(in_cifar(tmp_path, GREEDY["a place in the memo beyond its end"]()))
-    assert "it fills place 4294967280 of its memo" in sentence
-    sentence = refused(in_cifar(tmp_path, HARMFUL["REDUCE of os.system"](tmp_path / "ran")))
-    assert "it asks for os.system): get it again" in sentence
 
 
 def test_the_storage_that_odd_tensors_name_is_there(tmp_path: Path) -> None:

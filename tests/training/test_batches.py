@@ -244,26 +244,19 @@ def test_the_last_image_of_an_odd_batch_is_not_mixed() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="processes are not forked here")
-def test_a_process_augments_where_the_network_leaves_it_a_core() -> None:
-    cores, before = len(os.sched_getaffinity(0)), torch.get_num_threads()
-    try:
-        workers = []
-        for threads in (cores, cores - 1):
-            torch.set_num_threads(max(1, threads))
-            workers.append(workers_for_batches(torch.device("cpu")))
-    finally:
-        torch.set_num_threads(before)
-    assert workers == [0, int(cores > 1)]
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="processes are not forked here")
 @pytest.mark.parametrize(
-    ("cores", "threads", "workers"),
-    [(16, 1, 8), (16, 4, 3), (16, 16, 8), (4, 1, 3), (4, 8, 3), (1, 1, 0)],
+    ("device", "cores", "threads", "workers"),
+    [
+        # Where the threads that train leave a core, it augments.
+        *[("cpu", 1, 1, 0), ("cpu", 2, 1, 1), ("cpu", 2, 2, 0), ("cpu", 16, 4, 1)],
+        # Jobs for a GPU share the cores by their threads.
+        *[("cuda", 16, 1, 8), ("cuda", 16, 4, 3), ("cuda", 16, 16, 8)],
+        *[("cuda", 4, 1, 3), ("cuda", 4, 8, 3), ("cuda", 1, 1, 0)],
+    ],
 )
-def test_jobs_for_a_gpu_share_cores_by_their_threads(
-    monkeypatch: pytest.MonkeyPatch, cores: int, threads: int, workers: int
+def test_processes_augment_on_cores_that_are_left(
+    monkeypatch: pytest.MonkeyPatch, device: str, cores: int, threads: int, workers: int
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(cores)))
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    assert workers_for_batches(torch.device("cuda")) == workers
+    assert workers_for_batches(torch.device(device)) == workers

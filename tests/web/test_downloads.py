@@ -150,6 +150,16 @@ def dripping(begin: Callable[[Handler], object]) -> Answer:
 
 DRIPS = dripping(lambda handler: handler.begin(200, Content_Length=len(DATA)))
 DRIPS_HEADERS = dripping(lambda handler: handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: "))
+
+
+def slowly(handler: Handler) -> None:
+    """Send 60,000 bytes in more than twice the time that a server may be silent."""
+    handler.begin(200, Content_Length=60_000)
+    for start in range(0, 60_000, 10_000):
+        handler.wfile.write(DATA[start : start + 10_000])
+        handler.server.released.wait(0.1)
+
+
 NOT_FOLLOWED = "leads on to an address that is not followed"
 
 
@@ -210,7 +220,7 @@ FAULTS: dict[str, tuple[Answer, str, int, Known]] = {
     "leads to no host": (leads_to("//[::1"), NOT_FOLLOWED, 1, {}),
     "leads in a circle": (leads_to("/w"), NOT_FOLLOWED, 5, {}),
     "drips": (DRIPS, "sends less than 100 bytes a second", 1, {"attempts": 1}),
-    "drips headers": (DRIPS_HEADERS, "less than 100 bytes a second", 1, {"attempts": 1}),
+    "drips headers": (DRIPS_HEADERS, "sent no whole headers for 0.8 s", 1, {"attempts": 1}),
     "has a pointer": (whole(POINTER), "gives a Git LFS pointer and not the file", 1, {}),
     "has nothing": (whole(b""), "is empty: correct the address", 1, {}),
     "has another digest": (whole(OTHER), OTHER_DIGEST, 1, {"sha256": SHA256}),
@@ -233,6 +243,16 @@ def test_a_fault_of_a_server_ends_in_one_sentence(site, get, target, name):
     assert says.replace("{url}", url) in sentence
     assert "hunter2" not in sentence
     assert len(site.asked("/w")) == times
+
+
+def test_a_slow_server_and_a_slow_disk_are_waited_for(site, get, target, monkeypatch):
+    assert get(site.at("/slow", slowly), timeout=0.2, attempts=1)
+    assert target.read_bytes() == DATA[:60_000]
+    # What takes the time here is this side alone.
+    monkeypatch.setattr(downloads, "CHUNK", 1)
+    monkeypatch.setattr(downloads.Clock, "seconds_if_due", lambda _: time.sleep(0.02))
+    get(site.at("/small", whole(b"\x00" * 20)), timeout=0.05, attempts=1)
+    assert target.read_bytes() == b"\x00" * 20
 
 
 @pytest.mark.parametrize("length", ["\xb2", "9" * 5000, "-1", "1e3", "\u0663"])

@@ -41,6 +41,8 @@ def run(arguments: Namespace) -> None:
         checks |= dict.fromkeys(own, _check_without_code)
     lines = {name: check(study, name, trainings) for name, check in checks.items()}
     lines |= _check_data_files(study) | _check_claims(study)
+    if not arguments.without_code:
+        lines |= _check_own_measures(study)
     for name, (verdict, text) in lines.items():
         print(f"{name}: {verdict}: {text}")
     if any(verdict == "wrong" for verdict, _ in lines.values()):
@@ -88,6 +90,20 @@ def _check_claims(study: "Study") -> dict[str, tuple[str, str]]:
                 measure.decides(Case(measure, study, models[0]))
             except VitscopeError as error:
                 wrong[f"claims of {name}"] = ("wrong", str(error))
+    return wrong
+
+
+def _check_own_measures(study: "Study") -> dict[str, tuple[str, str]]:
+    """Import the files of the study's own measures; return a verdict for each that is wrong."""
+    from vitscope.measures import registry
+    from vitscope.measures.own.compute import check_call_of_measure
+
+    measures, wrong = registry.of(study), {}
+    for name in study.own_measures:
+        try:
+            check_call_of_measure(**measures.declared(name).measuring(study, "", 0))
+        except VitscopeError as error:
+            wrong[f"measures.{name}"] = ("wrong", str(error))
     return wrong
 
 

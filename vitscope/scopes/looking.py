@@ -24,7 +24,7 @@ from vitscope.files.tensors import TensorFile
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.given import Parts
-from vitscope.measures.own.compute import call_own_measure, file_and_line_of, read_maps
+from vitscope.measures.own.compute import call_own_measure, read_maps
 from vitscope.measures.per_image import merge_means
 from vitscope.networks.attention.finding import describe_what_is_read
 from vitscope.networks.building import networks, own_code
@@ -212,7 +212,7 @@ def _identity_of_call(function: Callable[..., Any], keywords: Mapping[str, Any])
     code = getattr(function, "__code__", None)
     plain = [each for each in code.co_consts if not isinstance(each, CodeType)] if code else []
     said = (code.co_code, code.co_names, repr(plain)) if code else ()
-    return file_and_line_of(function), said, pickle.dumps(keywords)
+    return own_code.file_and_line_of(function), said, pickle.dumps(keywords)
 
 
 def _unpickle_scope(

@@ -2,23 +2,23 @@
 
 import contextlib
 import fcntl
-import io
 import json
 import os
 import random
 import re
-import socket
 import ssl
+import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException, HTTPMessage, HTTPResponse, IncompleteRead, InvalidURL
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from vitscope import __version__
 from vitscope.errors import VitscopeError, visible
@@ -31,6 +31,8 @@ CHUNK = 1 << 20
 LONGEST_PAUSE = 120.0
 # The minimum speed in bytes per second: a tenth of what the slowest modems reach.
 LEAST_SPEED = 100
+# How many times the longest silence the headers may take, with all redirects.
+SILENCES = 4
 TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
 GONE = ("does not exist", "correct the address")
 FORBIDDEN = ("may not be read without permission", "download it by hand and give its path")
@@ -90,50 +92,6 @@ def _format_megabytes(count: int) -> str:
     return f"{count / 1e6:.1f} MB"
 
 
-class _TooSlowError(TimeoutError):
-    """A server keeps the connection open, but sends too slowly."""
-
-
-class _PacedStream(io.RawIOBase):
-    """Passes on the bytes of a server, headers included; raises an error if it is too slow."""
-
-    def __init__(self, raw: io.RawIOBase, patience: float) -> None:
-        self._raw, self._patience = raw, patience
-        self._waited, self._came = 0.0, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int | None:
-        begun = time.monotonic()
-        count = self._raw.readinto(buffer)
-        self._waited += time.monotonic() - begun
-        self._came += count or 0
-        if self._waited > self._patience:
-            if self._came < LEAST_SPEED * self._waited:
-                raise _TooSlowError
-            self._waited, self._came = 0.0, 0
-        return count
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-class _Response(HTTPResponse):
-    def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
-        super().__init__(sock, *arguments, **options)
-        self.fp = io.BufferedReader(_PacedStream(self.fp.detach(), 2 * (sock.gettimeout() or 0)))
-
-
-class _Web(HTTPSHandler, HTTPHandler):
-    """Opens addresses with connections that fail if a server is too slow."""
-
-    def do_open(self, http_class: Any, req: Request, **options: Any) -> HTTPResponse:
-        paced: Any = type("Paced", (http_class,), {"response_class": _Response})
-        return super().do_open(paced, req, **options)
-
-
 class _Redirects(HTTPRedirectHandler):
     """Follows redirects only to web addresses, and never from https to http."""
 
@@ -191,12 +149,30 @@ def _explain_connection_error(source: _DownloadSource, reason: object) -> Except
             f"has a certificate that is not valid ({reason.verify_message.rstrip('.')})",
             "check the address and the clock of this machine",
         )
-    if isinstance(reason, _TooSlowError):
-        return source.try_again(f"sends less than {LEAST_SPEED} bytes a second")
     if isinstance(reason, TimeoutError):
         return source.try_again(f"sent nothing for {source.timeout:g} s")
     words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
     return source.try_again(f"cannot be reached ({' '.join(words.split()).rstrip('.')})")
+
+
+def _open_in_time(source: _DownloadSource, request: Request) -> HTTPResponse:
+    """Open an address in a thread, which is left alone if the headers are too slow.
+
+    Each byte of a header may come just before the timeout: a timeout alone would never end.
+    """
+    answer: Future[HTTPResponse] = Future()
+
+    def open_address() -> None:
+        try:
+            answer.set_result(build_opener(_Redirects).open(request, timeout=source.timeout))
+        except Exception as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=open_address, daemon=True).start()
+    patience = SILENCES * source.timeout
+    if not wait([answer], patience).done:
+        raise source.try_again(f"sent no whole headers for {patience:g} s")
+    return answer.result()
 
 
 @contextlib.contextmanager
@@ -204,7 +180,7 @@ def _open_response(source: _DownloadSource, headers: Mapping[str, str]) -> Itera
     try:
         asked = {"Accept-Encoding": "identity", "User-Agent": f"vitscope/{__version__}", **headers}
         request = Request(source.url, headers=asked)
-        response = build_opener(_Redirects, _Web).open(request, timeout=source.timeout)
+        response = _open_in_time(source, request)
     except HTTPError as error:
         error.close()
         raise _explain_status(source, error) from error
@@ -235,10 +211,20 @@ def _announced_size(response: HTTPResponse) -> int | None:
 
 
 def _read_chunks(source: _DownloadSource, response: HTTPResponse) -> Iterator[bytes]:
-    """Yield bytes as they arrive; raise an error if a response of unknown size ends early."""
+    """Yield bytes as they arrive; raise an error if they are too slow, or if not all of them come.
+
+    Only the time that the server takes counts, and not what the caller does meanwhile.
+    """
+    waited, came, begun = 0.0, 0, time.monotonic()
     try:
         while data := response.read1(CHUNK):
+            waited, came = waited + time.monotonic() - begun, came + len(data)
+            if waited > 2 * source.timeout:
+                if came < LEAST_SPEED * waited:
+                    raise source.try_again(f"sends less than {LEAST_SPEED} bytes a second")
+                waited, came = 0.0, 0
             yield data
+            begun = time.monotonic()
     except IncompleteRead as error:
         raise source.try_again("broke off in the middle") from error
     except (OSError, HTTPException) as error:

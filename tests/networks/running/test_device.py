@@ -9,7 +9,7 @@ from torch import Tensor
 from tests.helpers.recording import record_here
 from tests.helpers.refusals import refusal
 from vitscope.networks.running import device
-from vitscope.networks.running.device import WARM_UP, Recording, own_device_stream, pick_device
+from vitscope.networks.running.device import WARM_UP, Recording, pick_device
 
 
 def test_devices() -> None:
@@ -24,7 +24,6 @@ def test_devices() -> None:
 
 
 CALLS = WARM_UP + 3
-CPU = torch.device("cpu")
 
 
 class Scale:
@@ -86,10 +85,3 @@ def test_an_owner_is_gone_with_its_last_name() -> None:
     gone = weakref.ref(scale)
     del scale
     assert gone() is None
-
-
-def test_a_block_has_a_stream_of_its_own() -> None:
-    before = torch.cpu.current_stream()
-    with own_device_stream(CPU):
-        assert torch.cpu.current_stream() is not before
-    assert torch.cpu.current_stream() is before

@@ -32,6 +32,7 @@ LAYOUTS = {
         test=("test_batch",),
         names="batches.meta",
         read=partial(read_pickled_cifar, names_key=b"label_names", labels_key=b"labels"),
+        has_pickles=True,
     ),
     "cifar-10-binary.tar.gz": FileLayout(
         folder="cifar-10-batches-bin",
@@ -45,6 +46,7 @@ LAYOUTS = {
 
 class Cifar10(Cifar):
     layouts = LAYOUTS
+    published = SOURCE["archive"]["files"]
 
 
 open_split = Cifar10

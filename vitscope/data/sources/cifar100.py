@@ -32,6 +32,7 @@ LAYOUTS = {
         test=("test",),
         names="meta",
         read=partial(read_pickled_cifar, names_key=b"fine_label_names", labels_key=b"fine_labels"),
+        has_pickles=True,
     ),
     "cifar-100-binary.tar.gz": FileLayout(
         folder="cifar-100-binary",
@@ -46,6 +47,7 @@ LAYOUTS = {
 
 class Cifar100(Cifar):
     layouts = LAYOUTS
+    published = SOURCE["archive"]["files"]
 
 
 open_split = Cifar100

@@ -1,7 +1,6 @@
 """Measure with a user's own functions, and read the claims of the user's file."""
 
 from collections.abc import Callable, Mapping
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,17 @@ from vitscope.files.tensors import as_float, checksum
 from vitscope.measures.given import Latents, OnLatents, Parts
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import part_of
-from vitscope.networks.building.own_code import OwnCode, find_code, running_user_code, shown
+from vitscope.networks.building.own_code import (
+    OwnCode,
+    check_user_call,
+    file_and_line_of,
+    find_code,
+    find_user_function,
+    running_user_code,
+    shown,
+)
+
+FUNCTION = "measure"
 
 
 def measure(given: Any, file: str, module: str, code: str, keywords: Given) -> pd.DataFrame:
@@ -23,10 +32,18 @@ def measure(given: Any, file: str, module: str, code: str, keywords: Given) -> p
 
     `code` is the digest of the code that runs: an argument only so that the job depends on it.
     """
-    with running_user_code(find_code(file, module), "measure") as own:
+    with running_user_code(find_code(file, module), FUNCTION) as own:
+        function = find_user_function(own, FUNCTION)
         if isinstance(given, OnLatents):
-            return call_own_measure(own.measure, given.latents, given.first_image, keywords)
-        return _check_own_table(own.measure(given, **keywords), "measure", own.measure)
+            return call_own_measure(function, given.latents, given.first_image, keywords)
+        check_user_call(function, {"what it measures": given}, keywords)
+        return _check_own_table(function(given, **keywords), FUNCTION, function)
+
+
+def check_call_of_measure(file: str, module: str, code: str, keywords: Given) -> None:
+    """Import a user's file; refuse it if its function `measure` cannot be called as planned."""
+    with running_user_code(find_code(file, module), FUNCTION) as own:
+        check_user_call(find_user_function(own, FUNCTION), {"what it measures": None}, keywords)
 
 
 def merge(
@@ -72,15 +89,7 @@ def call_own_function(
     """Call a user's function with the maps of a cut point; require one number for each image."""
     shape = maps.shape
     where = f"{file_and_line_of(function)}: {function.__name__}"
-    try:
-        signature(function).bind(maps, **keywords)
-    except TypeError as error:
-        given = ", ".join(["feature maps", *keywords])
-        raise VitscopeError(
-            f"{where} is called with {given}, and does not take them: {error}."
-        ) from error
-    except ValueError:  # Builtins have no signature.
-        pass
+    check_user_call(function, {"what it measures": maps}, keywords)
     result = function(maps, **keywords)
     at = f"at the cut point '{name}', whose maps have the shape {shape}"
     try:
@@ -102,12 +111,6 @@ def call_own_function(
             f"finite number, or NaN where a map has a single position."
         )
     return values
-
-
-def file_and_line_of(function: Callable[..., Any]) -> str:
-    """Return the file and the line of a function, for messages."""
-    code = getattr(function, "__code__", None)
-    return f"{shown(Path(code.co_filename))}, line {code.co_firstlineno}" if code else "measure"
 
 
 def read_claims(runs: Mapping[str, str], table: str) -> Evidence:

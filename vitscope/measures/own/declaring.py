@@ -27,13 +27,11 @@ from vitscope.measures.measure import (
 )
 from vitscope.networks.building.own_code import (
     OwnCode,
-    check_own_code_call,
     digest_of_own_code,
     locate_user_code,
     shown,
 )
 
-FUNCTION = "measure"
 # The fields that `MEASURE` may set; others are for measures in vitscope itself.
 FIELDS = ("needs", "reads_attention", "about_features", "seconds_per_gb")
 # The estimate for plans, if `MEASURE` does not set `seconds_per_gb`.
@@ -51,7 +49,6 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
     digest = digest_of_own_code(code, where)
     keywords = entry.get("keywords", {})
     defined = _OwnMeasureFile(code, where)
-    check_own_code_call(code, FUNCTION, keywords, where, f"{where}.file", 1)
     runs = {"file": str(folder / entry["file"]), "module": code.module, "code": digest}
     measure = defined.measure(name)
     merge = mean_over_images("value") if measure.in_parts else Merge()

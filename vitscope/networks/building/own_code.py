@@ -1,16 +1,16 @@
-"""Find and check a user's own code without running it, run it, and explain its errors."""
+"""Find a user's own code without running it, run it, and explain its errors."""
 
-import ast
 import hashlib
 import importlib
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
+from inspect import signature, unwrap
 from itertools import takewhile
 from os.path import normpath
 from pathlib import Path
@@ -23,8 +23,6 @@ from vitscope.files import python_code
 
 # Keys of `arch` that are not keywords of the function; `prepare` adds `code`, a digest.
 OWN_KEYS = ("file", "module", "make", "code")
-# Code that uses these functions may define names at run time that its source does not show.
-MAKING_NAMES = frozenset({"globals", "locals", "vars", "setattr", "exec"})
 PACKAGE = __name__.partition(".")[0]
 INSTALLED = ("site-packages", "dist-packages", Path(sysconfig.get_path("stdlib")).name)
 
@@ -113,10 +111,9 @@ def _absolute_path(path: Path) -> Path:
 
 
 def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Check the code without running it; return `arch` with its file, module and digest."""
+    """Find the code without running it; return `arch` with its file, module and digest."""
     own = locate_user_code(arch, folder, where)
     code = digest_of_own_code(own, where)
-    check_own_code_call(own, arch["make"], function_keywords(arch), where, f"{where}.make")
     # Keep the path relative if `folder` is, so that moving the whole folder changes nothing.
     said, start = own.file, _absolute_path(folder)
     if "file" in arch:
@@ -124,34 +121,6 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
     elif own.file.is_relative_to(start):
         said = folder / own.file.relative_to(start)
     return {**arch, "file": str(said), "module": own.module, "code": code}
-
-
-def check_own_code_call(
-    own: OwnCode, name: str, given: Mapping[str, Any], where: str, key: str, arguments: int = 0
-) -> None:
-    """Refuse a function that is missing or cannot be called as planned.
-
-    The call passes `arguments` positional arguments and the keywords `given`.
-    """
-    file = shown(own.file)
-    if (hiding := own.files().get(own.module)) != own.file:
-        raise VitscopeError(f"{where}: {file} cannot be imported beside {hiding}: rename it.")
-    tree = ast.parse(own.file.read_bytes())
-    defined = [*_names_in_own_code(tree.body)]
-    found = [node for there, node in defined if there == name]
-    if not found and not _own_code_makes_names_at_run_time(tree):
-        made_here = ast.FunctionDef | ast.ClassDef
-        functions = [there for there, node in defined if isinstance(node, made_here)]
-        raise VitscopeError(
-            f"{key}: {file} has no function {quoted(name)}; it has "
-            f"{', '.join(functions) or 'none'}.{nearest(name, functions)}"
-        )
-    # A function that is decorated or defined twice may take other keywords: do not check it.
-    (made, *others) = found or [tree]
-    function = _find_checkable_function(made)
-    if function is not None and not others:
-        place = f"{where}: {file}, line {function.lineno}"
-        _check_own_code_keywords(name, function, given, place, arguments)
 
 
 def _own_module_name(file: Path, where: str) -> str:
@@ -204,79 +173,14 @@ def digest_of_own_code(own: OwnCode, where: str) -> str:
             f"{where}: {shown(own.file)}, or a file that it imports, cannot be read ({error}): "
             f"correct it."
         ) from error
+    if (hiding := files.get(own.module)) != own.file:
+        raise VitscopeError(
+            f"{where}: {shown(own.file)} cannot be imported beside {hiding}: rename it."
+        )
     digest = hashlib.sha256()
     for name in sorted(files):
         digest.update(name.encode() + b"\0" + files[name].read_bytes() + b"\0")
     return digest.hexdigest()[:16]
-
-
-def _names_in_own_code(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
-    for node in body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name, node
-            continue
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            for alias in node.names:
-                yield alias.asname or alias.name.partition(".")[0], node
-            continue
-        for inner in ast.walk(node):
-            # Include names that are assigned inside an `if`, a `try` or a `with`.
-            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-                yield inner.id, node
-        for block in ("body", "orelse", "finalbody"):
-            yield from _names_in_own_code(getattr(node, block, []))
-        for handler in getattr(node, "handlers", []):
-            yield from _names_in_own_code(handler.body)
-
-
-def _find_checkable_function(made: ast.AST) -> ast.FunctionDef | None:
-    """Return a function, or the `__init__` of a class; None if its keywords cannot be known."""
-    if isinstance(made, ast.ClassDef):
-        # A decorator or a metaclass may change the keywords.
-        if made.decorator_list or made.keywords:
-            return None
-        functions = (node for node in made.body if isinstance(node, ast.FunctionDef))
-        return _find_checkable_function(
-            next((f for f in functions if f.name == "__init__"), ast.Pass())
-        )
-    return made if isinstance(made, ast.FunctionDef) and not made.decorator_list else None
-
-
-def _own_code_makes_names_at_run_time(tree: ast.Module) -> bool:
-    return any(
-        (isinstance(node, ast.Name) and node.id in MAKING_NAMES)
-        or (isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
-        or (isinstance(node, ast.FunctionDef) and node.name == "__getattr__")
-        for node in ast.walk(tree)
-    )
-
-
-def _check_own_code_keywords(
-    make: str, function: ast.FunctionDef, given: Mapping[str, Any], place: str, arguments: int
-) -> None:
-    parameters = function.args
-    if arguments and len(parameters.posonlyargs + parameters.args) < arguments:
-        raise VitscopeError(
-            f"{place}: {make} takes too few arguments: it is called with {arguments}."
-        )
-    # Skip `self` of a class's `__init__`.
-    of_class = function.name == "__init__" and make != "__init__"
-    own = parameters.args[of_class + arguments :]
-    named = [arg.arg for arg in [*own, *parameters.kwonlyargs]]
-    for key in given:
-        if key not in named and parameters.kwarg is None:
-            raise VitscopeError(
-                f"{place}: {make} takes no {quoted(key)}, it takes "
-                f"{', '.join(named) or 'nothing'}.{nearest(key, named)}"
-            )
-    first_default = len(own) - len(parameters.defaults)
-    needed = [arg.arg for arg in own[: max(first_default, 0)]]
-    pairs = zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True)
-    needed += [arg.arg for arg, default in pairs if default is None]
-    missing = [name for name in needed if name not in given]
-    if missing or parameters.posonlyargs:
-        what = ", ".join(missing) or "arguments without names"
-        raise VitscopeError(f"{place}: {make} needs {what}: add it to the arch.")
 
 
 # Maps the absolute path of each user file in use to the path that messages show.
@@ -288,7 +192,54 @@ _FOLDERS: list[str] = []
 def call_user_function(arch: Mapping[str, Any], keywords: Mapping[str, Any]) -> object:
     own = locate_user_code(arch, Path(), "arch")
     with running_user_code(own, arch["make"]) as module:
-        return getattr(module, arch["make"])(**keywords)
+        function = find_user_function(module, arch["make"])
+        check_user_call(function, {}, keywords)
+        return function(**keywords)
+
+
+def find_user_function(module: ModuleType, name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] | None = getattr(module, name, None)
+    if callable(found):
+        return found
+    own = [key for key, it in vars(module).items() if callable(it) and _is_from(module, it)]
+    raise VitscopeError(
+        f"{shown(Path(str(module.__file__)))} has no function {quoted(name)}; it has "
+        f"{', '.join(own) or 'none'}.{nearest(name, own)}"
+    )
+
+
+def _is_from(module: ModuleType, value: object) -> bool:
+    return getattr(value, "__module__", None) == module.__name__
+
+
+def check_user_call(
+    function: Callable[..., Any], arguments: Mapping[str, object], keywords: Mapping[str, object]
+) -> None:
+    """Refuse a call that does not fit the signature of a user's function.
+
+    `arguments` are passed by their positions; a message calls them by their keys.
+    """
+    try:
+        takes = signature(function)
+    except ValueError:  # Some functions that are not written in Python have no signature.
+        return
+    try:
+        takes.bind(*arguments.values(), **keywords)
+    except TypeError as error:
+        names = [*takes.parameters]
+        unknown = next((key for key in keywords if key not in names), "")
+        raise VitscopeError(
+            f"{file_and_line_of(function)}: {getattr(function, '__name__', 'it')} is called with "
+            f"{', '.join([*arguments, *keywords]) or 'nothing'} and takes "
+            f"{', '.join(names) or 'nothing'}: {error}.{nearest(unknown, names)}"
+        ) from error
+
+
+def file_and_line_of(function: Callable[..., Any]) -> str:
+    """Return the file and the line of a function, or of what initializes a class, for messages."""
+    plain: Any = unwrap(function)
+    code = getattr(plain, "__code__", None) or getattr(plain.__init__, "__code__", None)
+    return f"{shown(Path(code.co_filename))}, line {code.co_firstlineno}" if code else repr(plain)
 
 
 @contextmanager
