@@ -178,8 +178,6 @@ LABELS_OF_KINDS = {
     "pool": "pool",
 }
 KIND_EDGE: dict[str, Any] = {"edgecolor": GRAY, "linewidth": THREAD}
-KIND_MARK: dict[str, Any] = {"marker": "s", "markersize": 4, "markeredgecolor": GRAY}
-KIND_MARK |= {"markeredgewidth": THREAD, "linestyle": "", "clip_on": False}
 
 SHARE_STYLES: dict[str, dict[str, Any]] = {
     "msa": {"color": BAND_COLORS["msa"], "marker": "o", "markersize": 3.5},
