@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from tests.helpers.drawing import styled
 from tests.helpers.shown import flaws
 from vitscope.claims.counting import distinct_claims
-from vitscope.drawing.claims_grid import plot_claims_grid
+from vitscope.drawing.claims_grid import plot_claims_grid, rows_of_grid
 from vitscope.drawing.looks import VERDICT_LOOKS
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -92,6 +92,18 @@ def test_claims_of_the_paper_come_first_and_the_key_names_every_verdict(claims, 
     assert {VERDICT_LOOKS[each].meaning for each in claims["holds"].dropna()} < said
     assert flaws(grid) == []
     assert Counter(text.get_fontsize() < 6 for text in axes.texts)[True] == 0
+
+
+def test_rows_are_where_their_cells_are_drawn(claims, grid):
+    (axes,) = grid.axes
+    places = rows_of_grid(grid)
+    assert {*places} == {*claims.loc[claims["holds"].notna(), "claim"]}
+    texts = {text.get_text() for text in axes.texts if text.get_gid()}
+    assert len(texts) == len(places)
+    boxes = {(box.get_y(), box.get_height()) for box in axes.patches if isinstance(box, Rectangle)}
+    high = grid.get_figheight()
+    drawn = sorted((top / high, height / high) for top, height in boxes)
+    assert sorted(places.values()) == [pytest.approx(each, abs=1e-9) for each in drawn]
 
 
 def test_a_study_without_verdicts_has_an_empty_grid(claims):

@@ -21,11 +21,14 @@ FOLLOW_LINKS = """
   const seen = [];
   for (let i = 0; i < front().length; i++) {
     const link = front()[i];
-    const name = link.textContent;
+    const name = link.textContent || link.ariaLabel;
     if (link.href.startsWith("http")) { seen.push([name, "elsewhere", true]); continue; }
     const before = document.body.innerHTML;
     link.click();
-    await wait(300);
+    const waiting = () => front().length ||
+      [...document.querySelectorAll("#app img")].some((e) => !e.complete);
+    for (let n = 0; n < 10 && waiting(); n++) await wait(50);
+    await wait(50);
     const picture = [...document.querySelectorAll("#app img")].some(
       (e) => e.src.startsWith("data:image/svg") && e.naturalWidth > 99);
     const shown = {
@@ -114,6 +117,7 @@ def test_the_front_page_shows_the_study(report: Path) -> None:
     # Nothing of it is cut off above, where no scrolling reaches.
     assert top >= 0
     assert heads[0] == "tiny (tiny, networks that were never trained)"
+    assert heads[1:4] == ["What was found here", "Claims by network", "Networks"]
     assert {"What blocks do to feature maps", "How networks are built"} < {*heads}
     assert "Images: shapes32, 10 classes." in text
     assert re.search(r"\d+ claims: [1-9]", text)
@@ -126,12 +130,22 @@ def test_the_front_page_shows_the_study(report: Path) -> None:
         "Feature map variance by depth",
     } < {*pictures}
     assert all(len(alt) > 9 for alt in pictures)
+    # A finding of each question stands below its picture, and the grid of claims is there.
+    found = [alt for alt in pictures if re.search(r": (holds|fails|is open) for ", alt)]
+    assert len(found) == 2
+    assert all(each in text for each in found)
+    assert "Claims by network" in pictures
+    # Nobody reads how jobs are called.
+    assert not re.search(r"[{\[]['\"]", text)
     assert [name for name in fetched if name.startswith("http")] == []
 
 
 def test_every_link_of_the_front_page_leads_somewhere(report: Path) -> None:
     seen = visit(report, FOLLOW_LINKS)
     assert len(seen) > 10
+    # The findings, and a row of the grid for each claim.
+    assert len([name for name, *_ in seen if " for " in name]) == 2
+    assert len([name for name, *_ in seen if name.endswith(": fig9")]) > 2
     for name, shown, without_error in seen:
         assert without_error, name
         if shown == "elsewhere":
@@ -145,9 +159,9 @@ def test_every_link_of_the_front_page_leads_somewhere(report: Path) -> None:
             assert shown["state"] == "img"
         if name == "Statistics":
             assert shown["state"] == "stats"
-        if name == "fig9":
-            assert shown["picture"]
-            assert shown["caption"]
+        if name == "fig9" or name.endswith(": fig9") or " for " in name:
+            assert shown["picture"], name
+            assert shown["caption"], name
         if name in ("Claims of the paper", "Curves by depth"):
             assert shown["page"]
 

@@ -9,6 +9,8 @@ from vitscope.claims.counting import say_how_many
 
 # More networks than these are counted and not named.
 _NAMED = 3
+# Where the paper states a claim; others follow it or are of others.
+_PAPER = ("Fig.", "Section", "abstract")
 
 
 class Across(NamedTuple):
@@ -29,6 +31,11 @@ class Across(NamedTuple):
         if holds == fails or undecided > ahead:
             return "open"
         return f"{'yes' if holds > fails else 'no'}, in this network"
+
+
+def of_the_paper(claims: pd.DataFrame) -> pd.Series:
+    """Return of each row whether the paper states the claim."""
+    return claims["source"].str.startswith(_PAPER)
 
 
 def across_networks(rows: pd.DataFrame) -> Across:

@@ -82,7 +82,7 @@ def chance_in_words(claims: pd.DataFrame) -> str:
     return f"Chance may have decided {' and '.join(said) or '0 of 0 tested rows'}."
 
 
-def _value_as_text(row: Mapping[Hashable, Any], value: float) -> str:
+def value_as_text(row: Mapping[Hashable, Any], value: float) -> str:
     if not row["percent"]:
         return f"{value:+.3f}"
     counted = pd.notna(row["measured_total"]) or pd.notna(row["published_total"])
@@ -95,9 +95,9 @@ def finding_as_text(row: Mapping[Hashable, Any], side: str) -> str:
         return "–"
     if pd.notna(row[f"{side}_total"]):
         return f"{row[f'{side}_count']:.0f} of {row[f'{side}_total']:.0f}"
-    text = _value_as_text(row, row[f"{side}_value"])
+    text = value_as_text(row, row[f"{side}_value"])
     if pd.notna(row[f"{side}_low"]):
-        ends = (_value_as_text(row, row[f"{side}_{end}"]) for end in ("low", "high"))
+        ends = (value_as_text(row, row[f"{side}_{end}"]) for end in ("low", "high"))
         text += f" ({' to '.join(ends)})"
     return text
 
@@ -109,9 +109,7 @@ def _report_measured(row: Mapping[Hashable, Any]) -> str:
         text += f" ({row['certain']:.0f} certain, {uncertain:.0f} open)"
     if row["trainings"] > 1:
         counted = pd.notna(row["measured_total"])
-        each = (
-            f"{value:.0f}" if counted else _value_as_text(row, value) for value in row["values"]
-        )
+        each = (f"{value:.0f}" if counted else value_as_text(row, value) for value in row["values"])
         text += f"; of {row['trainings']:.0f} trainings: {', '.join(each)}"
     return text
 

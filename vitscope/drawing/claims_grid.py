@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from vitscope.claims.across import across_networks, common_statement
+from vitscope.claims.across import across_networks, common_statement, of_the_paper
 from vitscope.claims.counting import distinct_claims, once_per_recipe
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
 
@@ -29,12 +29,10 @@ _LETTER = 0.052  # the height of a letter of the name of a column
 _KEY = 0.42  # the height of the key
 _EDGE = 0.06
 
-_LETTERS = 64  # per line of a statement
+_LETTERS = 60  # per line of a statement
 _SIZE = 6  # the size of text in points
 _KEY_COLUMNS = 4
 _PALE = 0.75  # the share of white in a verdict on one network
-# Where the paper states a claim; others follow it or are of others.
-_PAPER = ("Fig.", "Section", "abstract")
 _SEVERAL = "slanted: of pairs or moments, in how many it holds"
 
 
@@ -46,7 +44,7 @@ def plot_claims_grid(
     known = once[once["holds"].isin([*VERDICT_LOOKS])]
     known = known.assign(column=[recipes.get(model, model) for model in known["model"]])
     columns = [name for name in labels if name in {*known["column"]}]
-    of_paper = known["source"].str.startswith(_PAPER)
+    of_paper = of_the_paper(known)
     groups = {"Claims of the paper": known[of_paper], "Other claims": known[~of_paper]}
     names = [_name_of_column(name, labels, recipes) for name in columns]
     figure, axes = _blank_page(_STATEMENT + _CELL * len(columns) + 2 * _EDGE)
@@ -80,16 +78,33 @@ def _name_of_column(model: str, labels: Mapping[str, str], recipes: Mapping[str,
 
 def _draw_rows(axes: Axes, rows: pd.DataFrame, columns: Sequence[str], top: float) -> float:
     """Draw the rows of some claims below `top`; return where they end."""
-    for _, of_claim in rows.groupby("claim", sort=False):
-        lines = wrap(common_statement(of_claim), _LETTERS)
-        height = _LINE * len(lines) + 2 * _AROUND
-        axes.text(0, top + height / 2, "\n".join(lines), va="center", fontsize=_SIZE, linespacing=1)
+    for claim, of_claim in rows.groupby("claim", sort=False):
+        said = "\n".join(wrap(common_statement(of_claim), _LETTERS))
+        height = _height_of_row(said)
+        look: dict[str, Any] = {"va": "center", "fontsize": _SIZE, "linespacing": 1}
+        axes.text(0, top + height / 2, said, **look, gid=str(claim))
         for column, found in of_claim.groupby("column", sort=False):
             left = _STATEMENT + _CELL * columns.index(str(column))
             _draw_cell(axes, found, left, top, height)
         axes.plot([0, _STATEMENT], [top, top], color=GRAY, lw=THREAD)
         top += height
     return top
+
+
+def _height_of_row(statement: str) -> float:
+    return _LINE * (1 + statement.count("\n")) + 2 * _AROUND
+
+
+def rows_of_grid(figure: Figure) -> dict[str, tuple[float, float]]:
+    """Return where the row of each claim begins and how high it is, as shares of the figure."""
+    (axes,) = figure.axes
+    whole = figure.get_figheight()
+    found = {}
+    for text in axes.texts:
+        if claim := text.get_gid():
+            height, (_, middle) = _height_of_row(text.get_text()), text.get_position()
+            found[claim] = (middle - height / 2) / whole, height / whole
+    return found
 
 
 def _draw_cell(axes: Axes, rows: pd.DataFrame, left: float, top: float, height: float) -> None:

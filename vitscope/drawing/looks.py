@@ -178,8 +178,6 @@ LABELS_OF_KINDS = {
     "pool": "pool",
 }
 KIND_EDGE: dict[str, Any] = {"edgecolor": GRAY, "linewidth": THREAD}
-KIND_MARK: dict[str, Any] = {"marker": "s", "markersize": 4, "markeredgecolor": GRAY}
-KIND_MARK |= {"markeredgewidth": THREAD, "linestyle": "", "clip_on": False}
 
 SHARE_STYLES: dict[str, dict[str, Any]] = {
     "msa": {"color": BAND_COLORS["msa"], "marker": "o", "markersize": 3.5},
@@ -187,7 +185,7 @@ SHARE_STYLES: dict[str, dict[str, Any]] = {
     "conv": {"color": _PURPLE, "marker": "D", "markersize": 3.5},
 }
 
-# The styles that probes and explanations share.
+# The styles that probes share.
 _READ: list[dict[str, Any]] = [
     {"color": _PURPLE, "marker": "o", "markersize": 3},
     {"color": _BROWN, "marker": "s", "markersize": 3},
@@ -197,10 +195,6 @@ _READ: list[dict[str, Any]] = [
 # a single token.
 PROBE_STYLES = dict(zip(("mean token", "prefix token", "single token"), _READ, strict=True))
 PROBE_STYLES |= dict(zip(("position", "pixels"), _READ, strict=False))
-
-# The styles of methods that explain a class; they are compared with a random order.
-METHOD_STYLES = dict(zip(("grad_cam", "gradient_rollout", "rollout"), _READ, strict=True))
-METHOD_STYLES |= {"random": REFERENCE}
 
 _EDGE = 0.7  # the edge of hollow markers
 HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": _EDGE}

@@ -324,7 +324,7 @@ def make_row_panels(
     """Return panels with a row for each label, from top to bottom; all sizes are in inches."""
     panels = make_panels(count, least)
     height = (_ROWS_AXES_HEIGHT + row_height * len(labels) + above) * text_scale()
-    panels.figure.set_figheight(height * ceil(count / panels.columns))
+    panels.resize(height=height * ceil(count / panels.columns))
     for position, axes in enumerate(panels.axes):
         axes.set_yticks(range(len(labels)), labels)
         axes.set_ylim(len(labels) - 0.4, -0.6)

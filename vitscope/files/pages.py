@@ -1,8 +1,7 @@
 """Results in words: write sections of text and tables as Markdown, HTML or LaTeX."""
 
 import re
-from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -100,16 +99,6 @@ def page_as_latex(title: str, sections: Iterable[Section]) -> str:
 
 def _escape_latex(text: str) -> str:
     return " ".join(text.splitlines()).translate(_LATEX)
-
-
-def as_fragment(title: str, paragraphs: Iterable[str], pictures: Mapping[str, bytes]) -> str:
-    """Return a title, paragraphs and SVG `pictures`, by alternative text, as HTML for a report."""
-    blocks = ['<meta charset="utf-8">', f"<h1>{escape(title)}</h1>"]
-    blocks += [f"<p>{escape(text)}</p>" for text in paragraphs if text]
-    for shown, svg in pictures.items():
-        source = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
-        blocks.append(f'<p><img alt="{escape(shown)}" src="{source}"></p>')
-    return "\n".join(blocks) + "\n"
 
 
 def text_as_html(title: str, text: str) -> str:

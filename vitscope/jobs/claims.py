@@ -1,13 +1,13 @@
 """The job of claims: count the claims about figures, draw the verdicts, and introduce the study."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple
 
 from vitscope.claims.tables import AGREEMENT, CLAIMS
-from vitscope.files.pages import as_fragment, page_as_html, page_as_latex, page_as_markdown
+from vitscope.files.pages import page_as_html, page_as_latex, page_as_markdown
 from vitscope.files.tables import Table, read_warnings
 from vitscope.files.whole import write_text
 from vitscope.jobs import describing
@@ -60,7 +60,15 @@ def _values_of_claims_job(study: Study, names: Names) -> Values:
         "data": "; ".join(data),
         **job_values_to_count_claims(study, study.figures),
         "labels": describing.labels(study),
+        "name": study.name,
+        "shown": {name: _describe_shown_in_claims_job(study, name) for name in study.figures},
     }
+
+
+def _describe_shown_in_claims_job(study: Study, figure: str) -> Values:
+    entry = study.figures[figure]
+    question = registry.of(study).declared(entry.measure).question
+    return {"question": question, "change": bool(entry.options.get("change"))}
 
 
 def traits_for_claims_job(study: Study, model: str) -> Values:
@@ -132,8 +140,9 @@ def count_claims_job(inputs: Files, outputs: Files, values: Values, resources: R
     write_text(outputs["page"], page_as_html(*page))
     write_text(outputs["latex"], page_as_latex(title, shown))
     _draw_verdicts_in_claims_job(claims, outputs, values, inputs["style"])
-    _draw_grid_in_claims_job(claims, outputs, values, inputs["style"])
-    write_text(outputs["introduction"], introduce_study_in_report(claims, inputs, values))
+    rows = _draw_grid_in_claims_job(claims, outputs, values, inputs["style"])
+    found = introduce_study_in_report(claims, evidence, rows, inputs, values)
+    write_text(outputs["introduction"], found)
 
 
 COUNT_CLAIMS = Job(run=count_claims_job, values=_values_of_claims_job)
@@ -156,8 +165,9 @@ def _draw_verdicts_in_claims_job(
 
 def _draw_grid_in_claims_job(
     claims: "pd.DataFrame", outputs: Files, values: Values, style_file: str
-) -> None:
-    from vitscope.drawing.claims_grid import plot_claims_grid
+) -> dict[str, tuple[float, float]]:
+    """Draw the grid; return where its rows are."""
+    from vitscope.drawing.claims_grid import plot_claims_grid, rows_of_grid
     from vitscope.drawing.figure import literal
     from vitscope.drawing.saving import save, style
 
@@ -168,22 +178,49 @@ def _draw_grid_in_claims_job(
         for ending in ("pdf", "png", "svg"):
             about = {"Study": values["study"]}
             save(figure, outputs[f"grid_{ending}"], "Claims by network", about)
+    return rows_of_grid(figure)
 
 
-def introduce_study_in_report(claims: "pd.DataFrame", inputs: Files, values: Values) -> str:
-    """Return the introduction as HTML; networks with the same cut points share a picture."""
+# How many figures the front of a report shows.
+_FINDINGS = 6
+
+
+def introduce_study_in_report(
+    claims: "pd.DataFrame",
+    evidence: "Sequence[Evidence]",
+    rows: Mapping[str, tuple[float, float]],
+    inputs: Files,
+    values: Values,
+) -> str:
+    """Return the front of the report; networks with the same cut points share a picture.
+
+    `rows` maps claims to their rows in the grid of claims.
+    """
+    from vitscope.claims.findings import Shown, findings_of_study
     from vitscope.claims.report import count_in_words
+    from vitscope.drawing.front_page import Front
 
-    paragraphs = [
-        values["description"],
-        f"Images: {values['data']}." if values["data"] else "",
-        count_in_words(claims),
-    ]
-    pictures = _draw_networks_for_report(
-        _group_blocks_for_report(read_all(BLOCKS, inputs["cut_points"]), values["labels"]),
-        inputs["style"],
-    )
-    return as_fragment(values["study"], paragraphs, pictures)
+    shown = {name: Shown(**each) for name, each in values["shown"].items()}
+    order = dict.fromkeys(claim.name for each in evidence for claim in each.claims)
+    first = {row["claim"]: row for row in claims.iloc[::-1].to_dict("records")}
+    return Front(
+        study=values["name"],
+        title=values["study"],
+        paragraphs=[
+            values["description"],
+            f"Images: {values['data']}." if values["data"] else "",
+        ],
+        findings=findings_of_study(claims, shown, [*order], values["labels"], _FINDINGS),
+        count=count_in_words(claims),
+        rows=[
+            (first[claim]["statement"], first[claim]["figure"], *place)
+            for claim, place in rows.items()
+        ],
+        networks=_draw_networks_for_report(
+            _group_blocks_for_report(read_all(BLOCKS, inputs["cut_points"]), values["labels"]),
+            inputs["style"],
+        ),
+    ).as_html()
 
 
 def _group_blocks_for_report(

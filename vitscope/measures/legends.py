@@ -51,8 +51,10 @@ LEGENDS = {
     ),
     "heads": "*Dots*: heads. *Larger markers*: the mean over heads; the colour shows the family.",
     "methods": (
-        "- *Circles*: Grad-CAM. *Squares*: gradient rollout. *Triangles*: rollout, which knows of "
-        "no class.\n- *Dashed*: a map of random values, at as many positions as Grad-CAM has."
+        "- *Filled*: the maps of a method. *Hollow*, and the *dashed line*: a map of random "
+        "values, at as many positions as Grad-CAM has. Rollout knows of no class.\n- *Line through "
+        "a dot*: the 95 % interval of a bootstrap over images. All methods explain the same "
+        "images, so that two may differ though their intervals overlap; claims test differences."
     ),
     "blocks_by_epoch": (
         "- *Gray circles*: the share of MSAs after which the value is lower than before.\n"

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.drawing import RESNET, VIT, drawn_from, laid_out
+from tests.helpers.drawing import RESNET, VIT, laid_out
 from tests.helpers.overlays import bars_of, grey_of, groups_of, picture, pixels_of
 from tests.helpers.shown import flaws, legend_labels
 from vitscope.drawing.looks import MOST_OPAQUE
@@ -77,7 +77,7 @@ METHODS = {
 
 
 @pytest.mark.parametrize(("kind", "change"), [("deletion", "deleted"), ("insertion", "inserted")])
-def test_panels_show_a_curve_for_every_method(kind, change):
+def test_a_dot_for_every_method_is_its_area_with_an_interval(kind, change):
     # Curves of two models, in no order; one has no rollouts.
     rows = [
         {"model": model, "method": method, "change": change, "share": share}
@@ -88,18 +88,28 @@ def test_panels_show_a_curve_for_every_method(kind, change):
         if model == "vit" or "rollout" not in method
     ]
     table = pd.DataFrame(rows)
-    table["probability"] = np.random.default_rng(0).uniform(0.2, 0.8, len(table))
-    table = table.assign(ci_low=table["probability"] - 0.1, ci_high=table["probability"] + 0.1)
-    curves = table.sample(frac=1, random_state=1)
-    figure = drawn_from(kind, {"faithfulness": curves}, (VIT, RESNET))
-    for axes, model in zip(figure.axes, ["vit", "resnet"], strict=True):
-        rows = curves[(curves["model"] == model) & (curves["change"] == change)]
-        there = [method for method in METHODS if method in {*rows["method"]}]
-        assert len(axes.lines) == len(there)
-        for line, method in zip(axes.lines, there, strict=True):
-            expected = rows[rows["method"] == method].sort_values("share")
-            np.testing.assert_allclose(line.get_xdata(), 100 * expected["share"])
-            np.testing.assert_allclose(line.get_ydata(), 100 * expected["probability"])
-        assert (axes.get_xlim(), axes.get_ylim()) == ((0, 100), (0, 100))
-    assert figure.axes[0].get_xlabel() == f"Pixels {change} (%)"
-    assert {*METHODS.values()} <= {*legend_labels(figure)}
+    keys = table.groupby(["model", "method", "change"], sort=False).ngroup()
+    areas = np.random.default_rng(0).uniform(0.2, 0.8, keys.max() + 1)[keys]
+    table = table.assign(area=areas, area_low=areas - 0.1, area_high=areas + 0.15, images=20)
+    shown = table.sample(frac=1, random_state=1)
+    figure = laid_out(kind, {"faithfulness": shown}, (VIT, RESNET))
+    drawn = table[table["change"] == change].drop_duplicates(["model", "method"])
+    for axes, member in zip(figure.axes, (VIT, RESNET), strict=True):
+        of_model = drawn[drawn["model"] == member.model].set_index("method")
+        places = [height for height, name in enumerate(METHODS) if name in of_model.index]
+        *dots, random = axes.lines
+        bars = [line.get_segments()[0] for line in axes.collections]
+        for dot, bar, height in zip(dots, bars, places, strict=True):
+            row = 100 * of_model.loc[[*METHODS][height], ["area_low", "area", "area_high"]]
+            assert (dot.get_xdata()[0], dot.get_ydata()[0]) == pytest.approx((row["area"], height))
+            ends = [(row["area_low"], height), (row["area_high"], height)]
+            np.testing.assert_allclose(bar.astype(float), np.array(ends, float))
+        assert random.get_xdata()[0] == pytest.approx(100 * of_model.loc["random", "area"])
+        # All panels have one scale.
+        assert axes.get_xlim() == (0, pytest.approx(105 * drawn["area_high"].max()))
+    named = [each.get_text() for each in figure.axes[0].get_yticklabels()]
+    assert named == [*METHODS.values()]
+    across = " ".join(figure.axes[0].get_xlabel().split())
+    assert across == f"Mean probability of the class, pixels {change} (%)"
+    assert legend_labels(figure) == ["random map", "95 % interval"]
+    assert not flaws(figure)

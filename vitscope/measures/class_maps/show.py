@@ -5,9 +5,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from vitscope.drawing.charts import Across, Chart, Curve, Rows
+from vitscope.drawing.axes import draw_points_with_intervals
 from vitscope.drawing.figure import Members, rows_of
-from vitscope.drawing.looks import METHOD_STYLES
+from vitscope.drawing.legends import INTERVAL
+from vitscope.drawing.looks import GRAY, INTERVAL_WIDTH, REFERENCE
 from vitscope.drawing.overlays import (
     draw_map,
     draw_picture,
@@ -15,8 +16,10 @@ from vitscope.drawing.overlays import (
     name_picture,
     read_picture,
 )
+from vitscope.drawing.panels import make_row_panels
 from vitscope.measures.class_maps.measure import METHODS
 
+_RANDOM = {"random": "random map"}
 # All maps share a scale: each is divided by its largest value.
 _SCALE = Normalize(0, 1)
 
@@ -59,17 +62,39 @@ def _draw_class_maps(
     return drawn
 
 
-def _faithfulness_chart(change: str) -> Chart:
-    """Return a chart of the class probability by the share of pixels that are changed."""
-    names = {**METHODS, "random": "random map"}
-    curves = (
-        Curve("probability", names[method], {"method": method}, style, times=100)
-        for method, style in METHOD_STYLES.items()
-    )
-    rows = Rows("Probability of the class (%)", *curves, where={"change": change}, limits=(0, 100))
-    across = Across("share", f"Pixels {change} (%)", 100, (0, 100), ("share",))
-    return Chart(rows, across=across, bands=False)
+def plot_deletion(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw for each model the area below the curve of deletion of each method, as a dot."""
+    return _plot_areas(table, members, "deleted")
 
 
-plot_deletion = _faithfulness_chart("deleted")
-plot_insertion = _faithfulness_chart("inserted")
+def plot_insertion(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw for each model the area below the curve of insertion of each method, as a dot."""
+    return _plot_areas(table, members, "inserted")
+
+
+_AREA = ["area_low", "area", "area_high"]
+_ROW = 0.19  # inches
+
+
+def _plot_areas(table: pd.DataFrame, members: Members, change: str) -> Figure:
+    """Draw a row for each method, and the area of random maps as a line, which others should beat.
+
+    An area is the mean probability of the class over all shares of pixels.
+    """
+    rows = table[table["change"] == change].drop_duplicates(["model", "method"])
+    methods = {
+        name: each for name, each in (METHODS | _RANDOM).items() if name in {*rows["method"]}
+    }
+    panels = make_row_panels([*methods.values()], _ROW, count=len(members))
+    for panel in panels.of_models(members, rows, ["method"]):
+        of_method = 100 * panel.rows.set_index("method")[_AREA]
+        for height, method in enumerate(methods):
+            if method in of_method.index:
+                line = panel.look.hollow if method in _RANDOM else panel.look.line
+                draw_points_with_intervals(panel.axes, height, of_method.loc[method], line)
+        if "random" in of_method.index:
+            panel.axes.axvline(of_method.loc["random", "area"], **REFERENCE, zorder=0)
+        panel.axes.set_xlim(0, 105 * rows["area_high"].fillna(rows["area"]).max())
+    panels.legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
+    panels.legend.add_line("random map", REFERENCE)
+    return panels.finish(f"Mean probability of the class, pixels {change} (%)", "")

@@ -17,7 +17,7 @@ from matplotlib.ticker import (
     SymmetricalLogLocator,
 )
 
-from vitscope.claims.intervals import median_interval
+from vitscope.claims.intervals import mean_interval, median_interval
 from vitscope.claims.points import AllPublished, Published
 from vitscope.drawing.axes import draw_points_with_intervals
 from vitscope.drawing.counts import count_rows
@@ -185,6 +185,18 @@ def _draw_density_of_sign(
     axes.plot(at, density_per_decade(rows["eigenvalue"].to_numpy(), at), zorder=3, **style)
 
 
+def _interval_of_negative(rows: pd.DataFrame) -> str:
+    """Return the interval over batches of the share that is negative, in parentheses.
+
+    Where all batches have the same share, they say nothing of others: it is empty.
+    """
+    found = mean_interval(spectra_of_batches(rows)["share"].to_numpy())
+    if found is None:
+        return ""
+    low, high = (100 * min(max(end, 0), 1) for end in found)
+    return f" ({low:.0f} to {high:.0f})"
+
+
 def _draw_two_densities(
     pair: Sequence[Axes],
     member: Member,
@@ -196,8 +208,8 @@ def _draw_two_densities(
     (shown, few), color = _spectra_as_in_training(rows), look_of(member).color
     values = shown["eigenvalue"].to_numpy()
     of_size = f"batches of {shown['images'].iloc[0]} images"
-    share = f"{percent((values < 0).mean())} negative in {of_size}"
-    title = f"{member.label}: {share}{_doubt_of_eigenvalues(rows)}"
+    share = f"{percent((values < 0).mean())}{_interval_of_negative(shown)}"
+    title = f"{member.label}: {share} negative in {of_size}{_doubt_of_eigenvalues(rows)}"
     pair[0].set_title(title, loc="left", fontsize="medium", pad=2)
     for axes, (panel, reach) in zip(pair, ranges.items(), strict=True):
         _prepare_density_axes(axes, panel, reach)
