@@ -27,7 +27,7 @@ checkpoint decide_step:
     conda:
         "../envs/base.yaml"
     params:
-        **of_job("decide_step"),
+        **values_and_code_of("decide_step"),
     message:
         "Deciding what step {wildcards.step} of {wildcards.buildup} tries"
     script:
@@ -72,7 +72,7 @@ rule measure_step:
         **requests_of("measure_step"),
         gpu=gpu_of,
     params:
-        **of_job("measure_step"),
+        **values_and_code_of("measure_step"),
     message:
         "Measuring what step {wildcards.step} of {wildcards.buildup} tries"
     script:
@@ -102,7 +102,7 @@ rule measure_bundled:
         **requests_of("measure_bundled"),
         gpu=gpu_of,
     params:
-        **of_job("measure_bundled"),
+        **values_and_code_of("measure_bundled"),
     message:
         "Measuring the networks of {wildcards.buildup}"
     script:
@@ -150,7 +150,7 @@ rule tabulate_buildup:
     conda:
         "../envs/base.yaml"
     params:
-        **of_job("tabulate_buildup"),
+        **values_and_code_of("tabulate_buildup"),
         weights=weights_for_studies,
     message:
         "Writing the table of the build-up {wildcards.buildup}"
@@ -178,7 +178,7 @@ rule draw_buildup:
     conda:
         "../envs/figures.yaml"
     params:
-        **of_job("draw_buildup"),
+        **values_and_code_of("draw_buildup"),
     message:
         "Drawing {wildcards.buildup}"
     script:

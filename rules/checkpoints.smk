@@ -19,7 +19,7 @@ rule fetch_checkpoint:
     resources:
         lock_file=lock_file_of,
     params:
-        **of_job("fetch_checkpoint"),
+        **values_and_code_of("fetch_checkpoint"),
     message:
         "Downloading the checkpoint of {wildcards.model}"
     script:
@@ -67,7 +67,7 @@ rule convert_checkpoint:
         **requests_of("convert_checkpoint"),
         lock_file=lock_file_of,
     params:
-        **of_job("convert_checkpoint"),
+        **values_and_code_of("convert_checkpoint"),
     message:
         "Converting the checkpoint of {wildcards.model}, and listing its cut points"
     script:

@@ -48,7 +48,7 @@ rule count_claims:
     conda:
         "../envs/figures.yaml"
     params:
-        **of_job("count_claims"),
+        **values_and_code_of("count_claims"),
     message:
         "Counting the claims of {wildcards.study}"
     script:

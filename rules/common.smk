@@ -142,10 +142,12 @@ class Given(dict):
 PLAN = os.environ.get("VITSCOPE_PLAN")
 
 
-def of_job(name, **constants):
-    """Return the parameters of a rule: the values of its job, and a digest of the job's code.
+def values_and_code_of(name, **constants):
+    """Return the parameters of a rule, which runs again if one changes, as if an input is newer.
 
-    The values depend on wildcards and on `constants`, which take the place of further wildcards.
+    `values` are the settings of the study that the job's result depends on: vitscope/jobs says which.
+    `code` is a digest of the code that the job reaches. Both depend on wildcards and on `constants`,
+    which take the place of further wildcards.
     """
 
     @functools.lru_cache(maxsize=1)

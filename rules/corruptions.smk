@@ -31,7 +31,7 @@ rule corrupt_images:
     resources:
         **requests_of("corrupt_images"),
     params:
-        **of_job("corrupt_images"),
+        **values_and_code_of("corrupt_images"),
     message:
         "Corrupting the images of {wildcards.dataset}, part {wildcards.part}"
     script:

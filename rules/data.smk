@@ -14,7 +14,7 @@ rule fetch_archive:
     conda:
         "../envs/base.yaml"
     params:
-        **of_job("fetch_archive"),
+        **values_and_code_of("fetch_archive"),
     message:
         "Downloading the data set {wildcards.dataset}"
     script:
@@ -34,7 +34,7 @@ rule fetch_image:
     resources:
         lock_file=lock_file_of,
     params:
-        **of_job("fetch_file"),
+        **values_and_code_of("fetch_file"),
     message:
         "Downloading the image of {wildcards.dataset}"
     script:
@@ -72,7 +72,7 @@ rule build_split:
         **requests_of("build_split"),
         lock_file=lock_file_of,
     params:
-        **of_job("build_split"),
+        **values_and_code_of("build_split"),
     message:
         "Preparing the images of {wildcards.dataset}, split {wildcards.split}"
     script:

@@ -75,7 +75,7 @@ rule draw_figure:
     conda:
         "../envs/figures.yaml"
     params:
-        **of_job("draw_figure"),
+        **values_and_code_of("draw_figure"),
         measured=measured_on,
     message:
         "Drawing {wildcards.figure}"
@@ -98,7 +98,7 @@ rule export_figure:
     conda:
         "../envs/figures.yaml"
     params:
-        **of_job("export_figure"),
+        **values_and_code_of("export_figure"),
     message:
         "Writing the points of {wildcards.figure}"
     script:
@@ -122,7 +122,7 @@ rule draw_blocks:
     resources:
         **requests_of("draw_blocks"),
     params:
-        **of_job("draw_blocks"),
+        **values_and_code_of("draw_blocks"),
     message:
         "Drawing the cut points of {wildcards.model}"
     script:
@@ -164,7 +164,7 @@ rule draw_network:
     conda:
         "../envs/figures.yaml"
     params:
-        **of_job("draw_network"),
+        **values_and_code_of("draw_network"),
     message:
         "Drawing the page of {wildcards.model}"
     script:
@@ -223,7 +223,7 @@ rule draw_overview:
     conda:
         "../envs/figures.yaml"
     params:
-        **of_job("draw_overview"),
+        **values_and_code_of("draw_overview"),
     message:
         "Drawing the overview of {wildcards.study}"
     script:
@@ -265,7 +265,7 @@ rule show_curves:
     conda:
         "../envs/figures.yaml"
     params:
-        **of_job("show_curves"),
+        **values_and_code_of("show_curves"),
     message:
         "Showing the curves of {wildcards.study}"
     script:

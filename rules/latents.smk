@@ -39,7 +39,7 @@ rule extract_latents:
         **requests_of("extract_latents"),
         gpu=gpu_of,
     params:
-        **of_job("extract_latents"),
+        **values_and_code_of("extract_latents"),
     message:
         "Extracting the latents of {wildcards.model}, shard {wildcards.part}"
     script:
@@ -58,7 +58,8 @@ use rule extract_latents as extract_kept_latents with:
 rule measure_pass:
     """Run a shard of images through a network; write what each measure finds in the feature maps.
 
-    The file has a part of the table of each measure.
+    The measures are those of feature maps that figures of the study need; the file has a part of
+    the table of each. It takes the place of `extract_kept_latents` where latents are not kept.
     """
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
@@ -76,7 +77,7 @@ rule measure_pass:
         **requests_of("measure_pass"),
         gpu=gpu_of,
     params:
-        **of_job("measure_pass"),
+        **values_and_code_of("measure_pass"),
     message:
         "Measuring the feature maps of {wildcards.model}, shard {wildcards.part}"
     script:
@@ -100,7 +101,7 @@ rule export_latents:
     resources:
         **requests_of("export_latents"),
     params:
-        **of_job("export_latents"),
+        **values_and_code_of("export_latents"),
     message:
         "Writing the latents of {wildcards.model} as {wildcards.container}"
     script:

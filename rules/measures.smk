@@ -68,7 +68,10 @@ def inputs_of_measure(wildcards):
 
 
 rule measure_model:
-    """Measure a model; the inputs are those that vitscope/measures declares for the measure."""
+    """Measure a model: run the function that `Measure(measure=...)` names in the measure's folder.
+
+    Its inputs are those of the kind that the measure `needs`, by vitscope/measures/needs.py.
+    """
     input:
         unpack(inputs_of_measure),
     output:
@@ -85,7 +88,7 @@ rule measure_model:
         **requests_of("measure"),
         gpu=lambda wildcards: int(measure_of(wildcards).need.runs) and gpu_of(wildcards),
     params:
-        **of_job("measure"),
+        **values_and_code_of("measure"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}"
     script:
@@ -135,7 +138,7 @@ rule measure_predictions:
     conda:
         "../envs/base.yaml"
     params:
-        **of_job("measure"),
+        **values_and_code_of("measure"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}"
     script:
@@ -159,7 +162,7 @@ rule measure_shard:
     resources:
         **requests_of("measure"),
     params:
-        **of_job("measure"),
+        **values_and_code_of("measure"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}, shard {wildcards.part}"
     script:
@@ -194,7 +197,7 @@ def inputs_of_merge(wildcards):
 
 
 rule merge:
-    """Merge the parts of a table."""
+    """Merge the parts of a table, of a model or a pair of models."""
     input:
         unpack(inputs_of_merge),
     output:
@@ -209,7 +212,7 @@ rule merge:
     conda:
         "../envs/base.yaml"
     params:
-        **of_job("merge"),
+        **values_and_code_of("merge"),
     message:
         "Merging {wildcards.measure} of {wildcards.model}"
     script:
@@ -217,7 +220,7 @@ rule merge:
 
 
 use rule merge as measure_latents with:
-    """Measure the latents of a model or a pair, shard by shard, or merge what passes measured."""
+    """Measure kept latents, shard by shard, and merge the parts; or merge what passes measured."""
     wildcard_constraints:
         measure=measures_that(in_parts=True, of_latents=True),
         model=one_of(names_in("models") | named_by(Study.pairs)),

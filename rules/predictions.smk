@@ -2,7 +2,7 @@
 
 
 rule predict:
-    """Classify each image of a split; write a row for each, with the scores of all classes."""
+    """Classify the images of a split that measures need; write a row for each."""
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
         blocks=rules.convert_checkpoint.output.blocks,
@@ -19,7 +19,7 @@ rule predict:
         **requests_of("predict"),
         gpu=gpu_of,
     params:
-        **of_job("predict"),
+        **values_and_code_of("predict"),
     message:
         "Classifying the images of the split {wildcards.split} by {wildcards.model}"
     script:

@@ -38,7 +38,7 @@ rule record_run:
     conda:
         "../envs/base.yaml"
     params:
-        **of_job("record_run"),
+        **values_and_code_of("record_run"),
     message:
         "Recording the run of {wildcards.study}"
     script:

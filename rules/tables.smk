@@ -22,7 +22,7 @@ rule tabulate:
     conda:
         "../envs/base.yaml"
     params:
-        **of_job("tabulate"),
+        **values_and_code_of("tabulate"),
     message:
         "Writing the table {wildcards.table} of {wildcards.study}"
     script:
@@ -43,7 +43,7 @@ rule export_table:
     conda:
         "../envs/base.yaml"
     params:
-        **of_job("export_table"),
+        **values_and_code_of("export_table"),
     message:
         "Writing the table {wildcards.table} of {wildcards.study} as CSV"
     script:

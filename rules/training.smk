@@ -26,7 +26,7 @@ rule train_model:
         **requests_of("train_model", most=2),
         gpu=gpu_of,
     params:
-        **of_job("train_model"),
+        **values_and_code_of("train_model"),
     message:
         "Training {wildcards.model}"
     script:
@@ -45,7 +45,7 @@ rule take_snapshot:
     conda:
         "../envs/base.yaml"
     params:
-        **of_job("take_snapshot"),
+        **values_and_code_of("take_snapshot"),
     message:
         "Taking the snapshot of {wildcards.model} after epoch {wildcards.epoch}"
     script:
@@ -67,7 +67,7 @@ rule augment_images:
     resources:
         **requests_of("augment_images"),
     params:
-        **of_job("augment_images"),
+        **values_and_code_of("augment_images"),
     message:
         "Augmenting training images for {wildcards.model} and models with its recipe"
     script:
@@ -84,7 +84,7 @@ use rule augment_images as augment_alike with:
     resources:
         **requests_of("augment_images", alike="yes"),
     params:
-        **of_job("augment_images", alike="yes"),
+        **values_and_code_of("augment_images", alike="yes"),
     message:
         "Augmenting training images for {wildcards.model} and models like it"
 
@@ -112,7 +112,7 @@ rule train_mini:
     conda:
         "../envs/base.yaml"
     params:
-        **of_job("bundle_weights"),
+        **values_and_code_of("bundle_weights"),
         folder=str(ROOT / "resources" / "checkpoints" / "mini"),
     message:
         "Writing resources/checkpoints/mini"

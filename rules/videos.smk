@@ -18,7 +18,7 @@ rule fetch_video:
     resources:
         lock_file=lock_file_of,
     params:
-        **of_job("fetch_file"),
+        **values_and_code_of("fetch_file"),
     message:
         "Downloading the video {wildcards.video}"
     script:
@@ -69,7 +69,7 @@ rule draw_video:
         lock_file=lock_file_of,
         gpu=gpu_of,
     params:
-        **of_job("draw_video"),
+        **values_and_code_of("draw_video"),
     message:
         "Drawing the video {wildcards.video}"
     script:

@@ -100,12 +100,12 @@ def test_bundled_weights_are_measured_as_far_as_the_build_up_goes(tmp_path: Path
     ]
     inputs: dict[str, Any] = {"images": str(tmp_path / "test.safetensors"), "weights": weights}
     outputs = {"result": str(tmp_path / "bundled.parquet")}
-    buildups.measure_bundled_buildup_job(inputs, outputs, values, Resources())
+    buildups.measure_bundled_job(inputs, outputs, values, Resources())
     found = RESULT.read(outputs["result"])
     assert found["images"].tolist() == [30, 30]
     digests = read_metadata(outputs["result"])
     assert [digests[digest_of_step(n)] for n in range(2)] == [*map(sha256_of, weights[:2])]
 
     inputs["weights"] = weights[:1]
-    message = refusal(buildups.measure_bundled_buildup_job, inputs, outputs, values, Resources())
+    message = refusal(buildups.measure_bundled_job, inputs, outputs, values, Resources())
     assert message.startswith(f"{WHERE}: there are no weights of the network that is tried next")

@@ -95,7 +95,7 @@ def test_results_that_a_wrong_clock_has_dated(victim: Workflow, years: int) -> N
     folders = (victim.root / "results", victim.root / "figures")
     dated(folders, time.time() + years * YEAR)
     assert victim.plan(*SOME, default=TINY) == {}
-    with edited(victim.root / "vitscope/jobs/measures.py", in_work("merge_parts_job")):
+    with edited(victim.root / "vitscope/jobs/measures.py", in_work("merge_job")):
         assert victim.plan(*SOME, default=TINY)["measure_latents"] > 0
 
 

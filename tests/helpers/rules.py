@@ -30,7 +30,7 @@ class Rule:
     @property
     def job(self) -> str | None:
         """The kind of work that the rule does, if it is one."""
-        found = re.search(r'of_job\("(\w+)"', self.part("params"))
+        found = re.search(r'values_and_code_of\("(\w+)"', self.part("params"))
         return found and found[1]
 
     def name_in(self, key: str) -> str | None:

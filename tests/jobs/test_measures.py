@@ -19,7 +19,7 @@ from vitscope.files.pairs import pair_name
 from vitscope.files.tables import OF, Table, read_metadata, read_table_part, write_table_parts
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.job import Request, Resources, find_job
-from vitscope.jobs.measures import measures_in_pass_job, merge_parts_job
+from vitscope.jobs.measures import measures_in_pass_job, merge_job
 from vitscope.measures import registry
 from vitscope.measures.cka import measure as between
 from vitscope.measures.cka.compute import measure_cka_between
@@ -238,7 +238,7 @@ def merged(
         "part_columns": registry.part_columns_of(measure),
         "merge": registry.declared(measure).merge.function,
     }
-    merge_parts_job(inputs, {"table": target}, values, Resources())
+    merge_job(inputs, {"table": target}, values, Resources())
     facts = read_metadata(target)
     return {key: value for key, value in facts.items() if key.endswith("sha256")}
 
@@ -335,7 +335,7 @@ def test_a_merge_reads_the_rows_of_its_measure_once(tmp_path: Path, several: boo
     values = {"models": {"": "vit"}, "settings": {}, "measured": "own", "merge": None, **columns}
 
     def merge() -> None:
-        merge_parts_job({"parts": [path]}, {"table": tmp_path / "table"}, values, Resources())
+        merge_job({"parts": [path]}, {"table": tmp_path / "table"}, values, Resources())
 
     merge()
     # All modules are imported now.

@@ -82,7 +82,7 @@ def test_every_job_is_short_or_says_what_it_takes() -> None:
 def test_rules_ask_for_what_their_own_jobs_take() -> None:
     for name, rule in rules().items():
         asked = re.findall(r"requests_of\((\"\w+\"(?:, alike=\"\w+\")?)", rule.part("resources"))
-        done = re.findall(r"of_job\((\"\w+\"(?:, alike=\"\w+\")?)", rule.part("params"))
+        done = re.findall(r"values_and_code_of\((\"\w+\"(?:, alike=\"\w+\")?)", rule.part("params"))
         assert asked in ([], done), name
 
 

@@ -63,13 +63,13 @@ EDITED_FILES = {
     "config/studies/mini.yaml": {},
     # The functions that do the work of jobs, each beside others that do that of other jobs.
     "vitscope/jobs/figures.py:draw_figure_job": DRAWN,
-    "vitscope/jobs/measures.py:merge_parts_job": MERGED,
+    "vitscope/jobs/measures.py:merge_job": MERGED,
 }
 WITH_EVERY_CHANGE = (
     "vitscope/measures/feature_variance/compute.py",
     "vitscope/networks/building/families/vit.py",
     "vitscope/jobs/figures.py:draw_figure_job",
-    "vitscope/jobs/measures.py:merge_parts_job",
+    "vitscope/jobs/measures.py:merge_job",
 )
 
 

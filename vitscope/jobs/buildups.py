@@ -44,9 +44,7 @@ def bundled_buildup_steps(study: Study, name: str) -> list[Path]:
     return list(takewhile(Path.is_file, (folder / f"step_{n}.safetensors" for n in count())))
 
 
-def decide_step_of_buildup_job(
-    inputs: Files, outputs: Files, values: Values, resources: Resources
-) -> None:
+def decide_step_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.buildup.table import RESULT, scores_of
 
     settings = values["settings"]
@@ -57,14 +55,12 @@ def decide_step_of_buildup_job(
 
 
 DECIDE_STEP = Job(
-    run=decide_step_of_buildup_job,
+    run=decide_step_job,
     values=lambda study, names: {"settings": settings_of_buildup(study, names["buildup"])},
 )
 
 
-def measure_step_of_buildup_job(
-    inputs: Files, outputs: Files, values: Values, resources: Resources
-) -> None:
+def measure_step_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.buildup.table import DATA, RESULT, digest_of_step, score_buildup_network
     from vitscope.jobs.opening import open_images, open_job_device
 
@@ -78,7 +74,7 @@ def measure_step_of_buildup_job(
     RESULT.write(result, outputs["result"], digests)
 
 
-def measure_bundled_buildup_job(
+def measure_bundled_job(
     inputs: Files, outputs: Files, values: Values, resources: Resources
 ) -> None:
     """Measure networks with bundled weights, step by step, until the build-up ends."""
@@ -128,13 +124,13 @@ def _takes_of_buildup_job(count_networks: Callable[[Request], int]) -> Takes:
 
 
 MEASURE_STEP = Job(
-    run=measure_step_of_buildup_job,
+    run=measure_step_job,
     values=_values_of_buildup_step_job,
     takes=_takes_of_buildup_job(lambda request: 1),
     batches="analysis.batch_size",
 )
 MEASURE_BUNDLED = Job(
-    run=measure_bundled_buildup_job,
+    run=measure_bundled_job,
     values=lambda study, names: (
         _values_of_buildup_step_job(study, names)
         | {"settings": settings_of_buildup(study, names["buildup"])}

@@ -160,9 +160,7 @@ def export_figure_job(inputs: Files, outputs: Files, values: Values, resources: 
 EXPORT_FIGURE = Job(run=export_figure_job, values=_values_of_export_figure_job)
 
 
-def draw_blocks_figure_job(
-    inputs: Files, outputs: Files, values: Values, resources: Resources
-) -> None:
+def draw_blocks_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.drawing.figure import literal
     from vitscope.drawing.network import plot_cut_points
     from vitscope.drawing.saving import save, style
@@ -174,7 +172,7 @@ def draw_blocks_figure_job(
 
 
 DRAW_BLOCKS = Job(
-    run=draw_blocks_figure_job,
+    run=draw_blocks_job,
     values=lambda study, names: {
         **values_of_blocks(study, names),
         "study": describing.title(study),
@@ -357,9 +355,7 @@ def _values_of_network_page_job(study: Study, names: Names) -> Values:
     }
 
 
-def draw_network_page_job(
-    inputs: Files, outputs: Files, values: Values, resources: Resources
-) -> None:
+def draw_network_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Draw the page of a network: its blocks, what is measured by depth, and verdicts."""
     from vitscope.claims.counting import (
         count_by_recipe,
@@ -405,4 +401,4 @@ def draw_network_page_job(
             save(figure, path, f"The network {member.model} by depth", {"Study": values["study"]})
 
 
-DRAW_NETWORK = Job(run=draw_network_page_job, values=_values_of_network_page_job)
+DRAW_NETWORK = Job(run=draw_network_job, values=_values_of_network_page_job)

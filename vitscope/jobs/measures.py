@@ -272,7 +272,7 @@ def _takes_of_merge(study: Study, names: Names) -> Takes:
     return Takes(seconds=partial(_seconds_to_measure, [measured])) if kept else Takes()
 
 
-def merge_parts_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def merge_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Merge the measured parts of a model, or of a pair of models, into a table."""
     import pandas as pd
 
@@ -317,7 +317,7 @@ def _parts_for_merge_job(
 
 
 MERGE = Job(
-    run=merge_parts_job,
+    run=merge_job,
     values=_values_of_merge_job,
     takes=_takes_of_merge,
     batches=_batches_of_measure,

@@ -38,9 +38,7 @@ def _passes_of_split(asked: Request) -> Work | None:
     return work_for_images(1, wanted, asked.images, asked.study.analysis.batch_size)
 
 
-def classify_images_job(
-    inputs: Files, outputs: Files, values: Values, resources: Resources
-) -> None:
+def predict_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.data.split import labels_of, rows_to_classify
     from vitscope.jobs.opening import open_images, open_running, origin_of_opened_checkpoint
     from vitscope.networks.running.predictions import predict, warn_about_predictions
@@ -66,7 +64,7 @@ def classify_images_job(
 
 
 PREDICT = Job(
-    run=classify_images_job,
+    run=predict_job,
     values=_values_of_predictions_job,
     takes=Takes(torch=True, work=_passes_of_split),
     batches="analysis.batch_size",

@@ -115,9 +115,7 @@ def take_snapshot_job(inputs: Files, outputs: Files, values: Values, resources: 
 TAKE_SNAPSHOT = Job(run=take_snapshot_job, values=_values_of_snapshot_job)
 
 
-def bundle_trained_weights_job(
-    inputs: Files, outputs: Files, values: Values, resources: Resources
-) -> None:
+def bundle_weights_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Copy trained files to `folder`, and write the digests of all files in its subfolders."""
     folder = Path(values["folder"])
     for source in map(Path, inputs["trained"]):
@@ -133,7 +131,7 @@ def bundle_trained_weights_job(
     write_text(outputs["done"], "")
 
 
-BUNDLE_WEIGHTS = Job(run=bundle_trained_weights_job)
+BUNDLE_WEIGHTS = Job(run=bundle_weights_job)
 
 
 # Keys of a recipe that decide which images a model has seen.
@@ -200,9 +198,7 @@ def _seconds_to_augment(request: Request) -> float:
     return _count_images_to_augment(request.study, request.names) * megapixels * SECONDS_TO_AUGMENT
 
 
-def augment_training_images_job(
-    inputs: Files, outputs: Files, values: Values, resources: Resources
-) -> None:
+def augment_images_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.jobs.opening import open_images
     from vitscope.training.batches import write_augmented_batches
 
@@ -211,7 +207,7 @@ def augment_training_images_job(
 
 
 AUGMENT_IMAGES = Job(
-    run=augment_training_images_job,
+    run=augment_images_job,
     values=_values_of_augmentation_job,
     takes=Takes(torch=True, seconds=_seconds_to_augment),
     batches="training.batch_size",
