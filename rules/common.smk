@@ -85,7 +85,7 @@ def names_in(section):
 
 
 def shown_in(section):
-    """Return a wildcard constraint: STUDY/NAME for names in a section, NAME in the default study."""
+    """Return a constraint: STUDY/NAME for the names in a section, NAME in the default study."""
     shown = {name: getattr(study, section) for name, study in STUDIES.items()}
     found = {f"{study}/{name}" for study, names in shown.items() for name in names}
     return one_of(found | set(shown[DEFAULT]))
@@ -145,9 +145,9 @@ PLAN = os.environ.get("VITSCOPE_PLAN")
 def values_and_code_of(name, **constants):
     """Return the parameters of a rule, which runs again if one changes, as if an input is newer.
 
-    `values` are the settings of the study that the job's result depends on: vitscope/jobs says which.
-    `code` is a digest of the code that the job reaches. Both depend on wildcards and on `constants`,
-    which take the place of further wildcards.
+    `values` are the settings of the study that the job's result depends on; vitscope/jobs says
+    which. `code` is a digest of the code that the job reaches. Both depend on wildcards and on
+    `constants`, which take the place of further wildcards.
     """
 
     @functools.lru_cache(maxsize=1)
