@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from vitscope.drawing.charts import Across, Chart, Curve, Rows
+from vitscope.drawing.charts import AlongX, Chart, Curve, Rows
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import METHOD_STYLES
 from vitscope.drawing.overlays import (
@@ -67,7 +67,7 @@ def _faithfulness_chart(change: str) -> Chart:
         for method, style in METHOD_STYLES.items()
     )
     rows = Rows("Probability of the class (%)", *curves, where={"change": change}, limits=(0, 100))
-    across = Across("share", f"Pixels {change} (%)", 100, (0, 100), ("share",))
+    across = AlongX("share", f"Pixels {change} (%)", 100, (0, 100), ("share",))
     return Chart(rows, across=across, bands=False)
 
 
