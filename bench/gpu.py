@@ -26,15 +26,15 @@ from vitscope.files.tensors import TensorWriter
 from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian_operator import hessian_of_model
 from vitscope.measures.landscape.compute import losses_at, pick_landscape_precision
-from vitscope.measures.landscape.measure import Settings, grid
+from vitscope.measures.landscape.measure import LandscapeSettings, grid
 from vitscope.networks.building.networks import find_family
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.running.device import own_device_stream, pick_device
 from vitscope.networks.running.latents import write_latents
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
-from vitscope.training.batches import Augmented, Batches, workers_for_batches
+from vitscope.training.batches import AugmentedImages, Batches, workers_for_batches
 from vitscope.training.compiling import compiled
-from vitscope.training.steps import Steps, optimizer_for_steps
+from vitscope.training.steps import TrainingSteps, optimizer_for_steps
 
 MODELS = ("vit_ti", "resnet_50")
 SIDE = 32
@@ -86,7 +86,7 @@ def _peak(device: torch.device) -> str:
     return f", peak memory {most:.0f} MiB"
 
 
-def _drawn(path: Path, images: int, classes: int) -> Augmented:
+def _drawn(path: Path, images: int, classes: int) -> AugmentedImages:
     rng = np.random.default_rng(0)
     shapes = {
         "images": ("F32", (images, 3, SIDE, SIDE)),
@@ -96,7 +96,7 @@ def _drawn(path: Path, images: int, classes: int) -> Augmented:
         pixels = rng.standard_normal((images, 3, SIDE, SIDE), np.float32)
         writer.write("images", 0, pixels)
         writer.write("targets", 0, rng.dirichlet(np.ones(classes), images).astype(np.float32))
-    return Augmented(path)
+    return AugmentedImages(path)
 
 
 def _inputs(sizes: Sizes) -> list[Tensor]:
@@ -173,7 +173,7 @@ def _measure_step(name: str, device: torch.device, sizes: Sizes, compiling: str)
     model, settings = _network(name)
     recipe = recipe_with(batch_size=sizes.batch, bfloat16=True, compile=compiling)
     model.to(device, memory_format=torch.channels_last).train()  # type: ignore[call-overload]
-    steps = Steps(model, optimizer_for_steps(model, recipe), recipe)
+    steps = TrainingSteps(model, optimizer_for_steps(model, recipe), recipe)
     images = torch.randn(sizes.batch, 3, SIDE, SIDE)
     targets = torch.rand(sizes.batch, settings["classes"]).softmax(1)
 
@@ -235,7 +235,7 @@ def measure_landscape(name: str, device: torch.device, sizes: Sizes, folder: Pat
 
     def measure() -> None:
         given = OnLoss(model, drawn, device, say=lambda text: None)
-        losses_at(given, points, Settings(batch_size=sizes.batch), DECAY)
+        losses_at(given, points, LandscapeSettings(batch_size=sizes.batch), DECAY)
 
     def forward() -> None:
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):

@@ -19,10 +19,10 @@ from bench.images import noise
 from bench.rows import Row
 from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.compute import LAYOUTS, losses_at, pick_landscape_precision
-from vitscope.measures.landscape.measure import Settings, grid
+from vitscope.measures.landscape.measure import LandscapeSettings, grid
 from vitscope.networks.building.networks import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
-from vitscope.training.batches import Augmented, Batches, write_augmented_batches
+from vitscope.training.batches import AugmentedImages, Batches, write_augmented_batches
 
 IMAGES, TURNS = 192, 3
 # The default of a study's landscape, and the batches of the notebook.
@@ -49,14 +49,14 @@ class _Bench:
         write_augmented_batches(
             self.split, self.recipe, IMAGES, 0, path, mean=self.mean, std=self.std
         )
-        self.images = Augmented(path)
+        self.images = AugmentedImages(path)
 
     def points(self) -> float:
         """Return the seconds per point of a landscape."""
         points = grid(5, 1.0)
         start = perf_counter()
         given = OnLoss(self.model, self.images, CPU, say=lambda text: None)
-        losses_at(given, points, Settings(batch_size=BATCH), self.recipe["weight_decay"])
+        losses_at(given, points, LandscapeSettings(batch_size=BATCH), self.recipe["weight_decay"])
         return (perf_counter() - start) / len(points)
 
     def forward(self, precision: str) -> float:

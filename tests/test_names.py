@@ -5,7 +5,10 @@ A name in code counts, and so does one in a string, as `module:name` or alone.
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 from vitscope.package_data import PACKAGE, ROOT
 
@@ -14,6 +17,11 @@ RULES = [ROOT / "Snakefile", *ROOT.glob("rules/*.smk"), *ROOT.glob("scripts/*.py
 # Declarations are found by what they are, whatever they are called.
 DECLARATIONS = {"Measure", "Job"}
 NAME = re.compile(r"(?:[\w.]+:)?(\w+)")
+
+
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_bytes())
 
 
 def defined(tree: ast.Module) -> Iterator[str]:
@@ -40,11 +48,17 @@ def named(tree: ast.Module) -> Iterator[str]:
 
 
 def test_nothing_is_reached_by_a_computed_name_alone() -> None:
-    trees = [ast.parse(file.read_bytes()) for file in MODULES]
+    trees = [*map(parsed, MODULES)]
     found = {name for tree in trees for name in named(tree)}
     found |= {word for file in RULES for word in re.findall(r"\w+", file.read_text())}
     unnamed = {name for tree in trees for name in defined(tree)} - found
     assert {name for name in unnamed if not name.startswith("__")} == set()
+
+
+def test_no_two_classes_have_one_name() -> None:
+    nodes = (node for tree in map(parsed, MODULES) for node in ast.walk(tree))
+    classes = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    assert [name for name, count in classes.items() if count > 1] == []
 
 
 def test_a_name_that_is_computed_is_found() -> None:

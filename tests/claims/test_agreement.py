@@ -15,7 +15,7 @@ from tests.helpers.claims import (
 )
 from vitscope.claims.agreement import score_agreement
 from vitscope.claims.claim import Evidence, ScoredCurve
-from vitscope.claims.points import Published
+from vitscope.claims.points import PublishedCurve
 from vitscope.measures import registry
 
 # A kind of figure, its file of published points, and a curve of the file.
@@ -41,7 +41,7 @@ def as_measured(kind: str, points: pd.DataFrame) -> pd.DataFrame:
     return points
 
 
-def score(kind: str, rows: pd.DataFrame, theirs: dict[str, Published]) -> dict:
+def score(kind: str, rows: pd.DataFrame, theirs: dict[str, PublishedCurve]) -> dict:
     (row,) = agreement(kind, rows, theirs).to_dict("records")
     return row
 
@@ -142,7 +142,7 @@ def test_curves_over_frequency_meet_by_interpolation():
         [(index, frequency) for index in range(25) for frequency in (0.0, 0.3, 1.0)],
         columns=["index", "frequency"],
     ).assign(model="m", measure="diagonal", delta_log_amplitude=lambda rows: -rows["frequency"])
-    found = score("fourier_curves", ours, {"m": Published("ViT", line, True)})
+    found = score("fourier_curves", ours, {"m": PublishedCurve("ViT", line, True)})
     assert found["error"] == pytest.approx(0, abs=1e-6)
     assert (found["published_points"], found["measured_points"]) == (25 * 7, 25 * 3)
 
@@ -150,7 +150,7 @@ def test_curves_over_frequency_meet_by_interpolation():
 def small(curve: ScoredCurve, ours: pd.DataFrame, *theirs: pd.DataFrame) -> dict:
     """Score a small curve against the first of published ones, which are of other networks."""
     series = {
-        f"m{number}": Published(f"Theirs {number}", points, number == 0)
+        f"m{number}": PublishedCurve(f"Theirs {number}", points, number == 0)
         for number, points in enumerate(theirs)
     }
     tables = {"t": ours.assign(model="m0"), "blocks": ours.assign(model="m0")}

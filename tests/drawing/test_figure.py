@@ -5,7 +5,7 @@ import pytest
 from tests.drawing import test_every_kind
 from tests.drawing.test_every_kind import MEMBERS, PUBLISHED, axes_of, draw
 from tests.helpers.claims import published
-from vitscope.claims.points import Published
+from vitscope.claims.points import PublishedCurve
 from vitscope.drawing.figure import figure_as_table, literal, rows_of
 from vitscope.drawing.legends import another_model, percent, published_legend_label
 from vitscope.measures.registry import kinds
@@ -69,7 +69,7 @@ def test_every_point_of_a_line_is_there(kind):
     assert points.loc[points["published"].isna(), "label"].eq(MEMBERS[0].label).all()
 
 
-SAME, OTHER = (Published("ViT", pd.DataFrame(), same) for same in (True, False))
+SAME, OTHER = (PublishedCurve("ViT", pd.DataFrame(), same) for same in (True, False))
 
 
 @pytest.mark.parametrize(

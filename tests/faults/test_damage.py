@@ -19,7 +19,7 @@ from vitscope.measures.fourier import compute as fourier
 from vitscope.measures.given import OnLatents
 from vitscope.networks.checkpoints.conversion import load_converted_model, write_weights
 from vitscope.networks.checkpoints.foreign import read_foreign
-from vitscope.training.batches import Augmented
+from vitscope.training.batches import AugmentedImages
 
 # Reads all tables.
 RECORD = f"results/{TINY}/run.yaml"
@@ -62,7 +62,7 @@ KINDS: dict[str, tuple[str, list[Callable[[Path], object]]]] = {
         ],
     ),
     "data artefact": ("data/shapes32/test.safetensors", [read_split]),
-    "augmented images": ("alike.safetensors", [lambda path: Augmented(path).rows(0, 4)]),
+    "augmented images": ("alike.safetensors", [lambda path: AugmentedImages(path).rows(0, 4)]),
     "corrupted images": ("fog.safetensors", [corrupted_images]),
     "block table": ("blocks/vit.parquet", [partial(read_both, "blocks")]),
     "table of a model": ("feature_variance/vit.parquet", [partial(read_both, "feature_variance")]),

@@ -15,7 +15,7 @@ from tests.helpers.sources import open_path
 from tests.security.bombs import in_memory, png
 from vitscope.errors import VitscopeError
 from vitscope.files.images import decode_image
-from vitscope.scopes.images import Wanted, store_scope_images
+from vitscope.scopes.images import WantedImages, store_scope_images
 from vitscope.video.frames import open_video_frames
 
 # Every value, and nothing symmetric: what is turned, inverted or cut off is another picture.
@@ -118,7 +118,7 @@ def test_folders_masks_and_frames_are_scaled(tmp_path: Path) -> None:
 
 def test_pictures_in_memory_are_scaled(tmp_path: Path) -> None:
     def pixels(picture: Image.Image, place: str) -> np.ndarray:
-        wanted = Wanted(0, 1, None)
+        wanted = WantedImages(0, 1, None)
         return store_scope_images(
             [picture], None, wanted, lambda _: None, tmp_path / place
         ).split.images([0])[0]

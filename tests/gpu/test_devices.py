@@ -42,7 +42,7 @@ from vitscope.measures.fourier import compute as fourier
 from vitscope.measures.given import OnLatents, OnLoss, OnModel
 from vitscope.measures.hessian.compute import measure_hessian, measure_hessian_density
 from vitscope.measures.landscape.compute import losses_at
-from vitscope.measures.landscape.measure import Settings
+from vitscope.measures.landscape.measure import LandscapeSettings
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.checkpoints.conversion import convert, load_converted_model
 from vitscope.networks.running.device import pick_device
@@ -50,7 +50,7 @@ from vitscope.networks.running.latents import write_latents
 from vitscope.networks.running.predictions import predict
 from vitscope.package_data import ROOT
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
-from vitscope.training.batches import Augmented, write_augmented_batches
+from vitscope.training.batches import AugmentedImages, write_augmented_batches
 
 NUMBERS, ACCURACY, EIGENVALUES, GRADIENT = 1e-4, 0.02, 1e-3, 1e-3
 IMAGES, BATCH, OTHER_BATCH = 48, 16, 12
@@ -92,11 +92,11 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
 
 
 @pytest.fixture(scope="module")
-def drawn(split: Split, tmp_path_factory: pytest.TempPathFactory) -> Augmented:
+def drawn(split: Split, tmp_path_factory: pytest.TempPathFactory) -> AugmentedImages:
     path = tmp_path_factory.mktemp("drawn") / "images.safetensors"
     recipe = asdict(STUDY.recipe("vit")) | {"images": None, "batch_size": BATCH}
     write_augmented_batches(split, recipe, IMAGES, 0, path, mean=VIT.mean, std=VIT.std)
-    return Augmented(path)
+    return AugmentedImages(path)
 
 
 def trained(name: str) -> nn.Module:
@@ -229,13 +229,13 @@ def test_disturbed_images(split: Split, other: Side, disturb: Disturb, name: str
 
 
 @some_models
-def test_the_landscape(drawn: Augmented, other: Side, name: str) -> None:
+def test_the_landscape(drawn: AugmentedImages, other: Side, name: str) -> None:
     points = [(0.0, 0.0), (0.3, -0.2)]
     ours, theirs = (
         losses_at(
             OnLoss(trained(name), drawn, device, say=lambda text: None),
             points,
-            Settings(batch_size=size, precision="float32"),
+            LandscapeSettings(batch_size=size, precision="float32"),
             weight_decay=0.05,
         )
         for device, size in map(on, (ALONE, other))
@@ -245,7 +245,9 @@ def test_the_landscape(drawn: Augmented, other: Side, name: str) -> None:
 
 
 @some_models
-def test_eigenvalues_and_density_of_the_hessian(drawn: Augmented, other: Side, name: str) -> None:
+def test_eigenvalues_and_density_of_the_hessian(
+    drawn: AugmentedImages, other: Side, name: str
+) -> None:
     def losses(side: Side) -> OnLoss:
         device, _ = on(side)
         return OnLoss(trained(name), drawn, device, say=lambda text: None)
@@ -268,7 +270,7 @@ def test_eigenvalues_and_density_of_the_hessian(drawn: Augmented, other: Side, n
 
 
 @some_models
-def test_the_training_loss(drawn: Augmented, other: Side, name: str) -> None:
+def test_the_training_loss(drawn: AugmentedImages, other: Side, name: str) -> None:
     ours, theirs = (
         fit_losses(trained(name), drawn.batches(size), device)
         for device, size in map(on, (ALONE, other))
@@ -277,7 +279,7 @@ def test_the_training_loss(drawn: Augmented, other: Side, name: str) -> None:
 
 
 @some_models
-def test_a_step_of_training(drawn: Augmented, other: Side, name: str) -> None:
+def test_a_step_of_training(drawn: AugmentedImages, other: Side, name: str) -> None:
     def step(side: Side, dtype: torch.dtype) -> tuple[float, Array]:
         device, _ = on(side)
         model = trained(name).train().to(device, dtype)

@@ -15,7 +15,7 @@ from tests.training.recipes import RECIPE
 from vitscope.measures.hessian_operator import hessian_of_model
 from vitscope.networks.building.networks import find_family
 from vitscope.networks.running.device import Recording, own_device_stream
-from vitscope.training.steps import Steps, optimizer_for_steps, set_learning_rate, take_step
+from vitscope.training.steps import TrainingSteps, optimizer_for_steps, set_learning_rate, take_step
 
 pytestmark = pytest.mark.nightly
 FULL = RECIPE | {"bfloat16": False}
@@ -49,7 +49,7 @@ def batch(device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
 def test_recorded_steps(family: str, sam: float | None, device: torch.device) -> None:
     recorded, plain = (network(family, device) for _ in range(2))
     recipe = FULL | {"sam": sam}
-    steps = Steps(recorded, optimizer_for_steps(recorded, recipe), recipe)
+    steps = TrainingSteps(recorded, optimizer_for_steps(recorded, recipe), recipe)
     optimizer = optimizer_for_steps(plain, recipe)
     torch.manual_seed(1)
     for number in range(1, STEPS + 1):
@@ -67,7 +67,7 @@ def test_recorded_steps(family: str, sam: float | None, device: torch.device) ->
 def test_two_recordings_may_run_at_once(device: torch.device) -> None:
     """Each on a stream of its own: they share no workspace."""
     models = [network("vit", device) for _ in range(2)]
-    steps = [Steps(model, optimizer_for_steps(model, FULL), FULL) for model in models]
+    steps = [TrainingSteps(model, optimizer_for_steps(model, FULL), FULL) for model in models]
     module = torch.get_device_module(device)
     streams = [module.Stream() for _ in models]
     torch.manual_seed(1)

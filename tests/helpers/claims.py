@@ -14,7 +14,7 @@ from vitscope.claims.agreement import score_agreement
 from vitscope.claims.claim import Evidence
 from vitscope.claims.counting import count_by_recipe, count_claims
 from vitscope.claims.intervals import RESAMPLED
-from vitscope.claims.points import Published, read_published_points
+from vitscope.claims.points import PublishedCurve, read_published_points
 from vitscope.measures import registry
 from vitscope.package_data import PUBLISHED_POINTS
 
@@ -60,11 +60,11 @@ def with_resamples(table: pd.DataFrame, column: str, deviation: Any) -> pd.DataF
     return table.assign(**{f"{column}{RESAMPLED}": [*values.astype(np.float32)]})
 
 
-def published_variances(depth, variance, same_model: bool = True) -> dict[str, Published]:
+def published_variances(depth, variance, same_model: bool = True) -> dict[str, PublishedCurve]:
     """Return a published curve of Convs, for the model `m`."""
     points = pd.DataFrame({"index": range(len(depth)), "depth": depth, "variance": variance})
     points = points.assign(kind="conv", subsampling=False)
-    return {"m": Published("Theirs", points, same_model)}
+    return {"m": PublishedCurve("Theirs", points, same_model)}
 
 
 def count_variances(table: pd.DataFrame, theirs=None) -> pd.DataFrame:
@@ -84,7 +84,7 @@ def evidence(kind: str) -> Evidence:
 
 def published(
     kind: str, file: str, series: dict[str, str], same_models: bool = False
-) -> dict[str, Published]:
+) -> dict[str, PublishedCurve]:
     return read_published_points(
         PUBLISHED_POINTS / file, registry.kinds()[kind].published, series, same_models
     )
@@ -106,7 +106,7 @@ def count_alone(kind: str, table: pd.DataFrame, theirs=None) -> pd.DataFrame:
     return count(kind, tables, models, theirs).set_index(["claim", "model"])
 
 
-def agreement(kind: str, table: pd.DataFrame, theirs: dict[str, Published]) -> pd.DataFrame:
+def agreement(kind: str, table: pd.DataFrame, theirs: dict[str, PublishedCurve]) -> pd.DataFrame:
     """Score one table, which has the columns of the blocks too."""
     found = evidence(kind)
     tables = {found.table: table, "blocks": table}

@@ -4,7 +4,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vitscope.claims.points import Published
+from vitscope.claims.points import PublishedCurve
 from vitscope.drawing.figure import Member
 from vitscope.drawing.from_tables import draw_from_tables
 from vitscope.drawing.saving import style
@@ -30,7 +30,7 @@ def draw_kind(
     kind: str,
     tables: Mapping[str, pd.DataFrame],
     members: Sequence[Member],
-    published: Mapping[str, Published],
+    published: Mapping[str, PublishedCurve],
     snapshots: Sequence[str] = (),
     **options: Any,
 ) -> Figure:
@@ -46,7 +46,7 @@ def drawn_from(
     kind: str,
     tables: Mapping[str, pd.DataFrame],
     members: Sequence[Member],
-    published: Mapping[str, Published] | None = None,
+    published: Mapping[str, PublishedCurve] | None = None,
     snapshots: Sequence[str] = (),
     **options: Any,
 ) -> Figure:

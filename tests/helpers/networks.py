@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from tests.helpers.studies import bundled
 from vitscope.image_size import ImageSize
 from vitscope.networks.building.networks import (
-    Network,
+    NetworkEntry,
     empty_network,
     find_family,
     uninitialized_network,
@@ -31,7 +31,7 @@ def build_empty(
     num_classes: int | None,
     image_size: ImageSize,
     channels: int = 3,
-    build: Callable[[Network], nn.Module] = empty_network,
+    build: Callable[[NetworkEntry], nn.Module] = empty_network,
 ) -> nn.Module:
     """Build a model that has names and shapes and, where its family can, no values."""
     mean = [0.0] * channels

@@ -13,7 +13,7 @@ from tests.training.recipes import PLAIN
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
-from vitscope.training.batches import Augmented, write_augmented_batches
+from vitscope.training.batches import AugmentedImages, write_augmented_batches
 from vitscope.training.recipe import training_rows
 
 IMAGES = 120
@@ -35,13 +35,13 @@ def drawn(
     images: int = 100,
     seed: int = 0,
     clean: bool = False,
-) -> Augmented:
+) -> AugmentedImages:
     path = folder / f"{len(list(folder.iterdir()))}"
     write_augmented_batches(split, recipe, images, seed, path, mean=MEAN, std=STD, clean=clean)
-    return Augmented(path)
+    return AugmentedImages(path)
 
 
-def rows_of(images: Augmented, split: Split) -> list[int]:
+def rows_of(images: AugmentedImages, split: Split) -> list[int]:
     """Return which image of the split each one is, bit for bit."""
     all_rows = split.normalize(slice(None), MEAN, STD).numpy()
     row_of = {image.tobytes(): row for row, image in enumerate(all_rows)}
@@ -182,4 +182,4 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     with TensorWriter(tmp_path / "file", {"images": ("F32", (0, 1))}, {}):
         pass
     with pytest.raises(VitscopeError, match="holds no augmented images: delete it and run again"):
-        Augmented(tmp_path / "file")
+        AugmentedImages(tmp_path / "file")

@@ -9,7 +9,7 @@ from tests.helpers.recording import record_here
 from tests.training.recipes import RECIPE
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.running.device import WARM_UP
-from vitscope.training.steps import Steps, optimizer_for_steps, stepped_uphill, take_step
+from vitscope.training.steps import TrainingSteps, optimizer_for_steps, stepped_uphill, take_step
 
 PLAIN = RECIPE | {"bfloat16": False}
 
@@ -26,7 +26,7 @@ def batch(seed: int) -> tuple[Tensor, Tensor]:
 
 def test_a_step_is_that_of_adamw_with_the_gradient_clipped() -> None:
     ours, theirs = network(), network()
-    steps = Steps(ours, optimizer_for_steps(ours, PLAIN), PLAIN)
+    steps = TrainingSteps(ours, optimizer_for_steps(ours, PLAIN), PLAIN)
     decayed = [p for p in theirs.parameters() if p.ndim > 1]
     others = [p for p in theirs.parameters() if p.ndim == 1]
     groups = [{"params": others, "weight_decay": 0.0}, {"params": decayed, "weight_decay": 0.05}]
@@ -52,7 +52,7 @@ def test_a_step_is_that_of_adamw_with_the_gradient_clipped() -> None:
 def test_recorded_steps_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     def trained() -> tuple[list[float], nn.Module]:
         model, losses = network(), []
-        steps = Steps(model, optimizer_for_steps(model, PLAIN), PLAIN)
+        steps = TrainingSteps(model, optimizer_for_steps(model, PLAIN), PLAIN)
         for number in range(WARM_UP + 3):
             losses.append(float(steps.take(*batch(number), 0.01)[0]))
         return losses, model
@@ -119,7 +119,7 @@ def differentiated(
 
 def test_a_step_is_that_of_a_second_implementation() -> None:
     ours, theirs = normalizing_network(), normalizing_network()
-    steps = Steps(ours, optimizer_for_steps(ours, SAM), SAM)
+    steps = TrainingSteps(ours, optimizer_for_steps(ours, SAM), SAM)
     weights = {name: each.detach().clone() for name, each in theirs.named_parameters()}
     groups = [
         {"params": [each], "weight_decay": 0.05 if each.ndim > 1 else 0.0}

@@ -18,7 +18,7 @@ from tests.helpers.refusals import refusal
 from tests.scopes.networks import Convolutions, looked_at, network
 from tests.video.pictures import cut, folder_of, frames, read_back, save_frames, subject_of
 from vitscope.scopes.looking import Scope
-from vitscope.video.frames import Frame, Video
+from vitscope.video.frames import Frame, VideoFrames
 from vitscope.video.sheet import Scale, Sheet, map_colors
 from vitscope.video.showing import Painter, show
 from vitscope.video.views import VIEWS, RolloutView
@@ -307,7 +307,7 @@ def noisy(count: int) -> Iterator[Frame]:
 
 
 def show_frames(scope: Scope, path: Path, found: Iterator[Frame]) -> None:
-    video = Video(Fraction(30), (frame for frame in found))
+    video = VideoFrames(Fraction(30), (frame for frame in found))
     subject = subject_of(network=scope._network, settings=scope._maker._settings)
     show(subject, lambda: video, path, ROLLOUT, {}, where="video", say=lambda _: None)
 

@@ -23,7 +23,7 @@ REJECTED: Decision = "rejected"
 FAMILY = "alternet"
 BASELINES = ("resnet", FAMILY)
 # A study's settings of a network: `family`, `arch`, `classes` and others.
-Network = dict[str, Any]
+BuildupNetwork = dict[str, Any]
 HEAD = """\
 # The best network that was tried: copy it to the `models` of a study whose data set has this name.
 """
@@ -140,7 +140,7 @@ class Proposal(NamedTuple):
     """The index of a step and the network that the step tries; None after a build-up's end."""
 
     step: int
-    network: Network | None
+    network: BuildupNetwork | None
 
 
 def write_buildup_proposal(proposal: Proposal, path: Path | str) -> None:
@@ -156,7 +156,7 @@ def read_buildup_proposal(path: Path | str) -> Proposal:
         ) from error
 
 
-def buildup_network_to_try(path: Path | str, where: str) -> tuple[int, Network]:
+def buildup_network_to_try(path: Path | str, where: str) -> tuple[int, BuildupNetwork]:
     """Return the index of a step and the network that it tries; refuse a step after the end."""
     proposal = read_buildup_proposal(path)
     if proposal.network is None:
@@ -171,7 +171,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     return Plan(tuple(settings["blocks"]), settings["patience"], settings["steps"])
 
 
-def network_of(baseline: Mapping[str, Any], attention: Sequence[int]) -> Network:
+def network_of(baseline: Mapping[str, Any], attention: Sequence[int]) -> BuildupNetwork:
     """Return the baseline, an AlterNet, with `attention` MSA blocks in each stage."""
     return {**baseline, "arch": {**baseline["arch"], "attention": list(attention)}}
 
@@ -187,7 +187,7 @@ def describe_best_of_buildup(
     plan: Plan,
     scores: Sequence[float],
     *,
-    baseline: Network,
+    baseline: BuildupNetwork,
     data: str,
     weights: Sequence[Mapping[str, str]],
 ) -> str:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from vitscope.claims.claim import Evidence, ScoredCurve
 from vitscope.claims.counting import Tables, measured_points
-from vitscope.claims.points import Points, Published
+from vitscope.claims.points import Points, PublishedCurve
 from vitscope.claims.statistics import rank_correlation
 from vitscope.claims.tables import AGREEMENT
 from vitscope.files.arrays import Array
@@ -36,7 +36,7 @@ class _Score(NamedTuple):
 
 
 def score_agreement(
-    figure: str, evidence: Evidence, tables: Tables, published: Mapping[str, Published]
+    figure: str, evidence: Evidence, tables: Tables, published: Mapping[str, PublishedCurve]
 ) -> pd.DataFrame:
     """Score a figure's measured curves against the published curves of the same checkpoints."""
     curve, rows = evidence.curve, []

@@ -10,7 +10,7 @@ import pandas as pd
 from vitscope.claims.chance import LEAST_TRAININGS, false_discovery_rates, mean_chance
 from vitscope.claims.claim import Claim, Evidence, Subject, Traits
 from vitscope.claims.intervals import decide_by_interval, mean_interval
-from vitscope.claims.points import Points, Published, at_snapshots
+from vitscope.claims.points import Points, PublishedCurve, at_snapshots
 from vitscope.claims.statistics import HALF, Found
 from vitscope.claims.tables import COUNTED
 from vitscope.files.arrays import Array
@@ -26,7 +26,7 @@ def count_claims(
     evidence: Evidence,
     tables: Tables,
     models: Sequence[str],
-    published: Mapping[str, Published],
+    published: Mapping[str, PublishedCurve],
     traits_of: Mapping[str, Mapping[str, Any]],
 ) -> pd.DataFrame:
     """Count the claims of one figure: a row for each claim and model, or pair of models.
@@ -88,7 +88,7 @@ def _count_each_claim(
     evidence: Evidence,
     tables: Tables,
     subjects: Sequence[tuple[Subject, Claim]],
-    published: Mapping[str, Published],
+    published: Mapping[str, PublishedCurve],
 ) -> Iterator[dict[str, Any]]:
     shown = dict.fromkeys(model for subject, _ in subjects for model in subject)
     ours = {model: Points(measured_points(evidence, tables, model)) for model in shown}

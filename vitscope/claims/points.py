@@ -1,4 +1,4 @@
-"""Points that claims are counted on, measured or published, and the bands of depth they lie in."""
+"""The points, measured or published, that claims count, and depth bands."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ def at_snapshots(
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedCurve:
     """A published curve; `points` are its rows of the file, sorted."""
 
     series: str
@@ -71,12 +71,12 @@ class Published:
 
 
 # The published curves of a figure, by model.
-AllPublished = Mapping[str, Published]
+AllPublished = Mapping[str, PublishedCurve]
 
 
 def read_published_points(
     path: Path | str, columns: Set[str], series: Mapping[str, str], same_models: bool = False
-) -> dict[str, Published]:
+) -> dict[str, PublishedCurve]:
     """Read the published curve of each model in `series` from a file, which must have `columns`."""
     try:
         frame = pd.read_csv(path)
@@ -102,13 +102,13 @@ def read_published_points(
         keys = [key for key in ("index", "block", "frequency") if key in frame]
         points = frame[frame["model"] == name].drop(columns="model").sort_values(keys)
         points = points.rename(columns={"normalized_depth": "depth"}).reset_index(drop=True)
-        curves[model] = Published(name, points, same_models)
+        curves[model] = PublishedCurve(name, points, same_models)
     return curves
 
 
 def published_points_of_figure(
     published: Mapping[str, Any] | None, columns: Set[str], files: Iterable[str]
-) -> dict[str, Published]:
+) -> dict[str, PublishedCurve]:
     """Read the published curves that a figure names, if any; its file must have `columns`."""
     if not published:
         return {}

@@ -200,7 +200,7 @@ def _report_score(row: Mapping[Hashable, Any], score: str, form: str, unit: str 
 
 
 def _report_unit(row: Mapping[Hashable, Any]) -> str:
-    """Return the unit of an error, and the error in standard deviations if these are known."""
+    """Return what follows an error: its unit and, if known, how many standard deviations it is."""
     decades = " decades" if row["unit"] == "decades" else ""
     if pd.isna(row["error"]) or pd.isna(row["uncertainty"]) or not row["uncertainty"]:
         return decades

@@ -27,7 +27,7 @@ MODES = {1: "L", 3: "RGB"}
 # The value of `resize` that scales an image until it just covers its final size.
 COVER = "cover"
 ROWS_PER_WRITE = 256
-# Store this many uncropped images, the first ones, besides the images that networks see.
+# Also keep this many images, the first ones, uncropped.
 WHOLES = 16
 NO_DIGEST = "0" * 64
 IMAGENET_CLASSES = 1000

@@ -30,7 +30,7 @@ def _choose_rows(rows: pd.DataFrame, where: Where | None) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Across:
+class AlongX:
     """The x axis of a chart: `column` times `times`, a label and limits; `order` sorts rows."""
 
     column: str = "depth"
@@ -60,7 +60,7 @@ class Curve:
     change: Change | None = None
     in_legend: Mapping[str, Any] | None = None
 
-    def draw(self, panel: Panel, across: Across) -> None:
+    def draw(self, panel: Panel, across: AlongX) -> None:
         points = _choose_rows(panel.rows, self.where)
         if points[self.column].isna().all():
             return
@@ -80,7 +80,7 @@ class Curve:
 class Steps(Curve):
     """A curve with hollow marks after blocks whose change may have another sign on other images."""
 
-    def draw(self, panel: Panel, across: Across) -> None:
+    def draw(self, panel: Panel, across: AlongX) -> None:
         super().draw(panel, across)
         chosen = panel.rows[_open_changes(Points(panel.rows)[self.column])]
         if not chosen.empty:
@@ -110,7 +110,7 @@ class Shade:
     alpha: float
     zorder: float = 1
 
-    def draw(self, panel: Panel, across: Across) -> None:
+    def draw(self, panel: Panel, across: AlongX) -> None:
         points, color = panel.rows, panel.look.color
         ends = points[self.low], points[self.high]
         look: dict[str, Any] = {"color": color, "alpha": self.alpha, "lw": 0}
@@ -126,7 +126,7 @@ class Level:
     style: Mapping[str, Any]
     label: str = ""
 
-    def draw(self, panel: Panel, across: Across) -> None:
+    def draw(self, panel: Panel, across: AlongX) -> None:
         at = panel.rows[self.at].iloc[0] if isinstance(self.at, str) else self.at
         if pd.notna(at):
             panel.axes.axhline(at, **{"zorder": 1, **self.style})
@@ -147,7 +147,7 @@ class Theirs:
     measured: str = "measured"
     at: Callable[[pd.DataFrame, pd.DataFrame], pd.Series] = lambda theirs, rows: theirs["depth"]
 
-    def draw(self, panel: Panel, across: Across) -> None:
+    def draw(self, panel: Panel, across: AlongX) -> None:
         """Draw the published points, if any; name them and measured points in the legend."""
         if panel.theirs:
             points, look, style = panel.theirs.points, panel.look, panel.look.hollow | DOTTED
@@ -192,7 +192,7 @@ class Rows:
         return self.layers if self.repeats else theirs
 
 
-_BY_DEPTH = Across()
+_BY_DEPTH = AlongX()
 
 
 class Chart:
@@ -205,7 +205,7 @@ class Chart:
     def __init__(
         self,
         *rows: Rows,
-        across: Across = _BY_DEPTH,
+        across: AlongX = _BY_DEPTH,
         bands: bool = True,
         bands_of: Where | None = None,
         bands_from: int | None = None,

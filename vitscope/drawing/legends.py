@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import blended_transform_factory
 
-from vitscope.claims.points import Published
+from vitscope.claims.points import PublishedCurve
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import BAND_LABELS, BANDS, looks_of, text_scale
 from vitscope.settings.snapshots import END
@@ -139,13 +139,13 @@ def minus(text: str) -> str:
     return text.replace("-", "\N{MINUS SIGN}")
 
 
-def another_model(curves: Iterable[Published]) -> bool:
+def another_model(curves: Iterable[PublishedCurve]) -> bool:
     """Return whether any published curve is of a model other than the measured one."""
     return any(not curve.same_model for curve in curves)
 
 
 def published_legend_label(
-    curves: Iterable[Published],
+    curves: Iterable[PublishedCurve],
     *,
     others: str = "another model",
     where: str = "own panel",

@@ -69,7 +69,7 @@ HATCHED: dict[str, Any] = {"facecolor": "none", "linewidth": HAIR, "hatch": "///
 HEAD: dict[str, Any] = {"marker": "o", "markersize": 2.2, "markeredgewidth": 0, "linestyle": ""}
 HEAD_ALPHA = 0.55
 NODE: dict[str, Any] = {"marker": "o", "markersize": 3.5, "markeredgewidth": 0.8}
-# One of many values along an axis.
+# A tick for each value of a strip plot.
 TICK: dict[str, Any] = {"marker": "|", "markersize": 5, "markeredgewidth": 0.8, "linestyle": ""}
 TICK["alpha"] = 0.55
 # A value at the foot of a panel.

@@ -34,12 +34,12 @@ _LEGEND = 0.45
 _LEFT = -0.2  # from the edge of a panel to its claims
 
 _SMALL = 6  # the size of text in points
-_LETTERS = 22  # per inch of a line of a claim
+_CLAIM_LETTERS_PER_INCH = 22
 _LETTERS_OF_QUANTITY = 16  # per line above or below a panel
 _LETTERS_OF_MARK = 4  # that are as wide as a mark
 
 
-class Shown(NamedTuple):
+class OverviewFigure(NamedTuple):
     """A figure of the overview; `table` is None where nothing is measured.
 
     `data` names the images that each model saw. Models stand `apart`, one below the other, where
@@ -67,7 +67,7 @@ class Shown(NamedTuple):
 
 
 def plot_overview(
-    figures: Sequence[Shown], claims: pd.DataFrame | None, labels: Mapping[str, str]
+    figures: Sequence[OverviewFigure], claims: pd.DataFrame | None, labels: Mapping[str, str]
 ) -> Figure:
     """Draw a column for each figure; `claims` are None where nothing is measured.
 
@@ -116,7 +116,7 @@ def _give_claims_their_height(
 
 
 def _columns_of_claims(
-    figures: Sequence[Shown],
+    figures: Sequence[OverviewFigure],
     claims: pd.DataFrame | None,
     labels: Mapping[str, str],
     width: float,
@@ -125,7 +125,7 @@ def _columns_of_claims(
     if claims is None:
         return [[]]
     once, count = _once_per_figure(claims, figures), int(width / _CLAIMS)
-    letters = int(_LETTERS * width / count)
+    letters = int(_CLAIM_LETTERS_PER_INCH * width / count)
     said = [
         each for shown in figures for each in _verdicts_in_overview(shown, once, labels, letters)
     ]
@@ -137,7 +137,7 @@ def _columns_of_claims(
     return columns
 
 
-def _name_models_in_overview(figures: Sequence[Shown]) -> Legend:
+def _name_models_in_overview(figures: Sequence[OverviewFigure]) -> Legend:
     """Return a legend of all models; those of one look in different figures share an entry."""
     named: dict[Look, dict[str, None]] = {}
     for member, look in (each for shown in figures for each in shown.drawn):
@@ -148,7 +148,7 @@ def _name_models_in_overview(figures: Sequence[Shown]) -> Legend:
     return legend
 
 
-def _once_per_figure(claims: pd.DataFrame, figures: Sequence[Shown]) -> pd.DataFrame:
+def _once_per_figure(claims: pd.DataFrame, figures: Sequence[OverviewFigure]) -> pd.DataFrame:
     """Keep the claims of those figures that show them first, as two may count the same."""
     names = [each.name for each in figures]
     first = claims.assign(at=claims["figure"].map({name: at for at, name in enumerate(names)}))
@@ -157,7 +157,7 @@ def _once_per_figure(claims: pd.DataFrame, figures: Sequence[Shown]) -> pd.DataF
 
 
 def _draw_side_of_figure(
-    figure: Figure, cell: SubplotSpec, shown: Shown, measured: bool, legend: Legend
+    figure: Figure, cell: SubplotSpec, shown: OverviewFigure, measured: bool, legend: Legend
 ) -> list[Axes]:
     """Draw what is published or measured of a figure, in one panel or in one for each model."""
     drawn = shown.drawn
@@ -190,7 +190,7 @@ def _draw_side_of_figure(
     return panels
 
 
-def _say_data(shown: Shown) -> str:
+def _say_data(shown: OverviewFigure) -> str:
     """Name the images of a figure's models; name the models, too, if they saw other images."""
     drawn = [member for member, _ in shown.drawn]
     data = dict.fromkeys(shown.data[member.model] for member in drawn)
@@ -201,7 +201,7 @@ def _say_data(shown: Shown) -> str:
 
 
 def _verdicts_in_overview(
-    shown: Shown, claims: pd.DataFrame, labels: Mapping[str, str], letters: int
+    shown: OverviewFigure, claims: pd.DataFrame, labels: Mapping[str, str], letters: int
 ) -> list[Said]:
     """Return the verdicts of all networks of the study on the claims that a figure counts."""
     names = claims.loc[claims["figure"] == shown.name, "claim"].unique()

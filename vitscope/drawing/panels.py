@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from vitscope.claims.points import Published, bands
+from vitscope.claims.points import PublishedCurve, bands
 from vitscope.drawing.axes import mark_empty_axes, share_limits, tick_locator
 from vitscope.drawing.counts import count_rows, counts_of_panels, say_counts
 from vitscope.drawing.figure import Member, rows_of, with_variable
@@ -80,7 +80,7 @@ class Panel:
     look: Look
     legend: Legend
     rows: pd.DataFrame
-    theirs: Published | None = None
+    theirs: PublishedCurve | None = None
 
     def draw_bands(self, points: pd.DataFrame) -> None:
         """Shade the depth bands between the cut points of a model, behind everything else."""
@@ -102,7 +102,7 @@ class Panel:
         """Draw a curve in front, without clipping its markers at the edge of the panel."""
         self.axes.plot(x, y, **{"clip_on": False, "zorder": 3, **(style or self.look.line)})
 
-    def name_published(self, theirs: Published) -> None:
+    def name_published(self, theirs: PublishedCurve) -> None:
         """Name measured and published points in the legend, both as markers without a line."""
         self.legend.add_marker("measured", self.look.line, self.look)
         self.legend.add_marker(published_legend_label([theirs]), self.look.hollow, self.look)
@@ -129,7 +129,7 @@ class Panels:
         members: Sequence[Member],
         table: pd.DataFrame,
         order: Sequence[str] = ("index",),
-        published: Mapping[str, Published] | None = None,
+        published: Mapping[str, PublishedCurve] | None = None,
     ) -> Iterator[Panel]:
         """Yield the panel of each model, with its title and with its rows of the table."""
         for axes, member in zip(self.axes[: len(members)], members, strict=True):
@@ -142,7 +142,7 @@ class Panels:
             yield Panel(axes, look, self.legend, rows, over)
 
     def of_published(
-        self, members: Sequence[Member], published: Mapping[str, Published]
+        self, members: Sequence[Member], published: Mapping[str, PublishedCurve]
     ) -> Iterator[Panel]:
         """Yield one of the last panels for the published points of each model; drop the others."""
         for axes, member in zip(self.axes[len(self.axes) - len(members) :], members, strict=True):
@@ -243,7 +243,9 @@ class Panels:
             self.figure.set_figheight(height)
 
 
-def members_apart(members: Sequence[Member], published: Mapping[str, Published]) -> list[Member]:
+def members_apart(
+    members: Sequence[Member], published: Mapping[str, PublishedCurve]
+) -> list[Member]:
     """Return the models whose published points are of another one, and need panels of their own."""
     return [each for each in members if another_model([*filter(None, [published.get(each.model)])])]
 

@@ -34,7 +34,7 @@ LINE = 0.1  # the height of a line of text
 _AROUND = 0.015  # the space around a row
 _BETWEEN = 0.06  # the space between marks
 _MARK = 0.18  # the width of a mark before a claim
-_BETWEEN_CLAIMS = 0.03  # the space between claims that have no rows of their own
+_BETWEEN_CLAIMS = 0.03  # the gap between claims in lists without columns
 
 _LETTERS = 66  # per line of a statement
 _LETTERS_OF_NAME = 15  # per line of the name of a figure

@@ -10,7 +10,7 @@ from vitscope.jobs.tables import columns_of
 
 
 @dataclass(frozen=True)
-class Curve:
+class PageCurve:
     """A curve: a column of a table, in the rows that `where` selects.
 
     `interval` is the prefix of the columns with the ends of the curve's interval. `kind` is a kind
@@ -26,27 +26,27 @@ class Curve:
 
 # By table: the curve that the pages of networks and the page of curves show.
 CURVES = {
-    "feature_variance": Curve("feature_variance", "Feature map variance", "variance"),
-    "spatial_share": Curve("spatial_share", "Share of the variance within images", "share"),
-    "fourier": Curve(
+    "feature_variance": PageCurve("feature_variance", "Feature map variance", "variance"),
+    "spatial_share": PageCurve("spatial_share", "Share of the variance within images", "share"),
+    "fourier": PageCurve(
         "fourier_depth",
         "Δ log amplitude at 1.0π",
         "delta_log_amplitude",
         "measure == 'diagonal' and frequency == 1",
     ),
-    "lesion": Curve("lesion", "Δ accuracy without the block (percentage points)", "change"),
-    "skip_ratio": Curve(
+    "lesion": PageCurve("lesion", "Δ accuracy without the block (percentage points)", "change"),
+    "skip_ratio": PageCurve(
         "skip_ratio", "Norm of shortcut / branch, of positions", "ratio", "tokens == 'positions'"
     ),
-    "attention": Curve(
+    "attention": PageCurve(
         "attention_distance",
         "Attention distance (pixels), renormalized, mean of heads",
         "distance_renormalized",
         "head.isna()",
         "distance_renormalized",
     ),
-    "mean_token": Curve("mean_token", "Share of the mean token", "share"),
-    "singular_values": Curve(
+    "mean_token": PageCurve("mean_token", "Share of the mean token", "share"),
+    "singular_values": PageCurve(
         "effective_rank", "Effective rank of tokens", "effective_rank", "of == 'tokens'"
     ),
 }

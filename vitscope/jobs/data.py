@@ -108,7 +108,7 @@ SECONDS_TO_CORRUPT = 0.6
 
 
 def corruptions_of(study: Study, names: Names) -> Values:
-    """Return the number of images of a part to corrupt, the corruptions and their severities."""
+    """Return how many images to corrupt, and with which corruptions and severities."""
     (measure,) = (m for m in map(registry.declared, registry.names()) if "corrupted" in m.reads)
     return measure.corrupted(study, int(names["part"]))
 

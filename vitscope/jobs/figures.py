@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from vitscope.claims.points import Published
-    from vitscope.drawing.overview import Shown
+    from vitscope.claims.points import PublishedCurve
+    from vitscope.drawing.overview import OverviewFigure
 
 
 def facts_of_figure(study: Study, figure: str) -> dict[str, str]:
@@ -97,10 +97,10 @@ DRAW_FIGURE = Job(run=draw_figure_job, values=_values_of_figure_job)
 
 def read_figure_job_inputs(
     inputs: Files, values: Values
-) -> "tuple[dict[str, pd.DataFrame], dict[str, dict[str, str]], dict[str, Published] | None]":
+) -> "tuple[dict[str, pd.DataFrame], dict[str, dict[str, str]], dict[str, PublishedCurve] | None]":
     """Return a figure's tables, what the files of the first say of themselves, published points.
 
-    Published points are None if the kind of the figure draws none.
+    PublishedCurve points are None if the kind of the figure draws none.
     """
     import pandas as pd
 
@@ -118,11 +118,8 @@ def read_figure_job_inputs(
     drawn = set(values["published_columns"])
     if not drawn:
         return tables, facts, None
-    return (
-        tables,
-        facts,
-        published_points_of_figure(values["published"], drawn, inputs["published"]),
-    )
+    published = published_points_of_figure(values["published"], drawn, inputs["published"])
+    return tables, facts, published
 
 
 def _digests_of_figure_job_tables(
@@ -251,12 +248,12 @@ def draw_overview_job(inputs: Files, outputs: Files, values: Values, resources: 
             save(figure, path, "Paper against measured", {"Study": values["study"]})
 
 
-def _read_sketch_for_overview_job(name: str, values: Values, inputs: Files) -> "Shown":
+def _read_sketch_for_overview_job(name: str, values: Values, inputs: Files) -> "OverviewFigure":
     from vitscope.buildup.figure import read_buildup_steps
     from vitscope.buildup.table import BUILDUP
     from vitscope.claims.points import at_snapshots, published_points_of_figure
     from vitscope.drawing.figure import escaped_member
-    from vitscope.drawing.overview import Shown
+    from vitscope.drawing.overview import OverviewFigure
 
     members = [escaped_member(each) for each in values["members"]]
     sketch, published = resolve_name(values["sketch"]), values["published"]
@@ -265,7 +262,7 @@ def _read_sketch_for_overview_job(name: str, values: Values, inputs: Files) -> "
         (file,) = (each for each in inputs["published"] if Path(each).name == published["file"])
         baseline = members[0].model
         table = BUILDUP.read(path).sort_values("step").assign(model=baseline) if path else None
-        return Shown(name, sketch, members, {baseline: read_buildup_steps(file)}, table)
+        return OverviewFigure(name, sketch, members, {baseline: read_buildup_steps(file)}, table)
     table = None
     if paths := inputs.get(values["table"]):
         read = read_all(Table(**values["columns"]), paths)
@@ -274,7 +271,7 @@ def _read_sketch_for_overview_job(name: str, values: Values, inputs: Files) -> "
         published, set(values["published_columns"]), inputs["published"]
     )
     points = {model: curve.points for model, curve in curves.items()}
-    return Shown(name, sketch, members, points, table, values["data"], values["apart"])
+    return OverviewFigure(name, sketch, members, points, table, values["data"], values["apart"])
 
 
 def _values_of_overview_job(study: Study, names: Names) -> Values:
@@ -383,7 +380,7 @@ def draw_network_job(inputs: Files, outputs: Files, values: Values, resources: R
     for drawn, kind in values["kinds"].items():
         columns = kind["tables"]
         tables = {name: read_all(Table(**each), inputs[name]) for name, each in columns.items()}
-        published: dict[str, Published] | None = {} if kind["published"] else None
+        published: dict[str, PublishedCurve] | None = {} if kind["published"] else None
         for _, keys in panels_of_page([drawn]):
             said = kind["values"] | keys
             panel = partial(draw_from_tables, kind["draws"], tables, [member], published, (), said)

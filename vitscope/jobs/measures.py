@@ -19,7 +19,7 @@ from vitscope.measures import registry
 from vitscope.measures.columns import OF_IMAGE
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.measure import OF_CASE, Case, Measure, Work
-from vitscope.measures.needs import CHECKPOINT, Made
+from vitscope.measures.needs import CHECKPOINT, MadeInput
 from vitscope.networks.building.family import module_of
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 from vitscope.settings.snapshots import END
@@ -50,7 +50,9 @@ def job_values_of_case(case: Case) -> Values:
 def _values_of_measure_job(study: Study, names: Names) -> Values:
     case = case_of(study, names)
     found, need = job_values_of_case(case), case.measure.need
-    made = [each for each in need.inputs.values() if isinstance(each, Made) and case.names(each)]
+    made = [
+        each for each in need.inputs.values() if isinstance(each, MadeInput) and case.names(each)
+    ]
     builds = any(each.job == CHECKPOINT.job for each in made)
     built = [module_of(study.models[case.model].family)] if builds else []
     return {

@@ -114,7 +114,7 @@ def open_predictions(inputs: Files, values: Values, resources: Resources) -> Ope
 def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
     """Open a model, the images that it is measured on, and whatever else the measure reads."""
     from vitscope.corruptions.corrupted import CorruptedImages
-    from vitscope.training.batches import Augmented
+    from vitscope.training.batches import AugmentedImages
 
     images, blocks = open_images(inputs["images"]), inputs["blocks"]
     predictions, alike = inputs.get("predictions"), inputs.get("alike")
@@ -132,7 +132,7 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
         blocks=BLOCKS.read(blocks),
         predictions=read_labelled_predictions(predictions, images) if predictions else None,
         corrupted=[*map(CorruptedImages, corrupted)],
-        alike=Augmented(alike) if alike else None,
+        alike=AugmentedImages(alike) if alike else None,
     )
     origin = {"data_sha256": images.digest, **origin_of_opened_checkpoint(inputs["checkpoint"])}
     origin |= warning_metadata(read_warnings(filter(None, [predictions, blocks])))
@@ -143,9 +143,9 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
 
 def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
     """Open a model as it was at a snapshot, with augmented training images."""
-    from vitscope.training.batches import Augmented
+    from vitscope.training.batches import AugmentedImages
 
-    images, points = Augmented(inputs["images"]), read_cut_points(inputs["blocks"])
+    images, points = AugmentedImages(inputs["images"]), read_cut_points(inputs["blocks"])
     network, device = open_running(inputs, values, resources, not values["part"], counted=False)
     drawn_from = open_images(inputs["drawn_from"]) if "drawn_from" in inputs else None
     found = given.OnLoss(network, images, device, points, resources.say_of_it, drawn_from)

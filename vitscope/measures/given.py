@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vitscope.networks.finding.cut_points import CutPoint
     from vitscope.networks.running.latents import HeldMaps
     from vitscope.progress import Say
-    from vitscope.training.batches import Augmented
+    from vitscope.training.batches import AugmentedImages
 
 T = TypeVar("T")
 # Feature maps (images, channels, height, width) at cut points, from a file or from memory.
@@ -59,7 +59,7 @@ class OnModel:
     blocks: "pd.DataFrame"
     predictions: "pd.DataFrame | None" = None
     corrupted: "Sequence[CorruptedImages]" = ()
-    alike: "Augmented | None" = None
+    alike: "AugmentedImages | None" = None
     # A measure adds a sentence here for each reason to doubt its values.
     warnings: list[str] = field(default_factory=list)
 
@@ -77,7 +77,7 @@ class OnLoss:
     """Gives a measure a model and the model's augmented training images, with soft targets."""
 
     network: "nn.Module"
-    images: "Augmented"
+    images: "AugmentedImages"
     device: "torch.device"
     cut_points: "Sequence[CutPoint]" = ()
     say: "Say" = print

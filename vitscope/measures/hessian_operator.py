@@ -268,7 +268,7 @@ Batch = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Loss:
+class BatchLoss:
     """Gives the Hessian of a model's loss, with weight decay, on batches of images.
 
     `largest` is the number of images of the largest batch, in which those of the others are nested.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vitscope.errors import VitscopeError, unknown, wrong
 from vitscope.files.tables import Table
-from vitscope.measures.needs import NEEDS, READABLE, Input, Made, Need
+from vitscope.measures.needs import NEEDS, READABLE, Input, MadeInput, Need
 from vitscope.settings.section import optional, result_settings, schema_of_section
 from vitscope.settings.snapshots import END
 
@@ -195,7 +195,7 @@ class Case:
         holder = self.settings if self.measure.batch_setting else self.study.analysis
         return holder.batch_size
 
-    def names(self, made: Made) -> About | list[About]:
+    def names(self, made: MadeInput) -> About | list[About]:
         """Return the wildcards of the job that makes an input; with `each`, one for each value."""
         names = {key: str(OF_CASE[key](self)) for key in made.about}
         if not made.each:

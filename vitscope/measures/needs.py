@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeInput:
     """Describes an input of a measure that a job makes.
 
     `about` names the wildcards of the job, whose values come from the case. With `each`, the input
@@ -24,18 +24,18 @@ class Made:
 
 
 # An input that a job makes, or else a key that models have in a study and that may name a file.
-Input = Made | str
+Input = MadeInput | str
 
-CHECKPOINT = Made("convert_checkpoint")
-BLOCKS = Made("convert_checkpoint", output="blocks")
-IMAGES = Made("build_split", ("dataset", "split"))
-PREDICTIONS = Made("predict", ("model", "split"), output="predictions")
+CHECKPOINT = MadeInput("convert_checkpoint")
+BLOCKS = MadeInput("convert_checkpoint", output="blocks")
+IMAGES = MadeInput("build_split", ("dataset", "split"))
+PREDICTIONS = MadeInput("predict", ("model", "split"), output="predictions")
 # Further inputs of a measure, by their names in its `reads`.
 READABLE = {
     "blocks": BLOCKS,
     "predictions": PREDICTIONS,
-    "corrupted": Made("corrupt_images", ("dataset", "part")),
-    "alike": Made("augment_images", ("model", "alike")),
+    "corrupted": MadeInput("corrupt_images", ("dataset", "part")),
+    "alike": MadeInput("augment_images", ("model", "alike")),
     "drawn_from": IMAGES,
 }
 
@@ -69,7 +69,7 @@ class Need:
 NEEDS = {
     "latents": Need(
         "open_latents",
-        {"latents": Made("extract_latents", ("model", "part"))},
+        {"latents": MadeInput("extract_latents", ("model", "part"))},
         values=("first_image",),
         torch=False,
         in_parts=True,
@@ -91,9 +91,9 @@ NEEDS = {
     "loss": Need(
         "open_loss",
         {
-            "checkpoint": Made("convert_checkpoint", ("model", "snapshot")),
+            "checkpoint": MadeInput("convert_checkpoint", ("model", "snapshot")),
             "blocks": BLOCKS,
-            "images": Made("augment_images"),
+            "images": MadeInput("augment_images"),
         },
         values=("model", "snapshot", "network", "part", "device"),
         runs=True,
@@ -110,7 +110,7 @@ NEEDS = {
     ),
     "weights": Need(
         "open_weights",
-        {"history": "history", "snapshots": Made("convert_checkpoint", each="snapshot")},
+        {"history": "history", "snapshots": MadeInput("convert_checkpoint", each="snapshot")},
         values=("model",),
         loads=("snapshots",),
         of_images=False,

@@ -16,7 +16,7 @@ from vitscope.measures.given import OnModel
 from vitscope.networks.running.predictions import predict_among
 
 
-class Shown(NamedTuple):
+class ShownImage(NamedTuple):
     """Holds an image to show: its row in the split, a PNG file, and the input of the network."""
 
     row: int
@@ -29,7 +29,7 @@ def rows_shown(given: OnModel, shown: int, images: int, seed: int | None) -> lis
     return shard_rows(len(given.images), 0, images, seed, shard_size=images)[:shown]
 
 
-def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> Iterator[Shown]:
+def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> Iterator[ShownImage]:
     """Yield the first `shown` measured images."""
     rows = rows_shown(given, shown, images, seed)
     mean, std = given.settings["mean"], given.settings["std"]
@@ -38,7 +38,7 @@ def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> I
         if image.dtype != np.uint8:
             low, high = float(image.min()), float(image.max())
             image = np.round(255 * (image - low) / max(high - low, 1e-12)).astype(np.uint8)
-        yield Shown(row, _encode_png(image.transpose(1, 2, 0)), taken)
+        yield ShownImage(row, _encode_png(image.transpose(1, 2, 0)), taken)
 
 
 def whole_picture(given: OnModel, row: int) -> bytes | None:

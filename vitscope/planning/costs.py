@@ -143,7 +143,7 @@ def work(job: Job, request: Request) -> "Work | None":
 
 
 def seconds(job: Job, request: Request, per_pass: float | None = None) -> float | None:
-    """Return the seconds of a job with its start, None if unknown; `per_pass` is for one image."""
+    """Return the expected seconds, with start-up; None if unknown. `per_pass` is per image."""
     takes, doing, network = job.takes_of(request), work(job, request), request.network
     own = takes.seconds(request) if takes.seconds else 0
     if takes.work is None:

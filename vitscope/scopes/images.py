@@ -36,7 +36,7 @@ CHANNELS = (1, 3)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedImages:
     """What a caller says about the images; pictures are cropped to `size`."""
 
     mean: Sequence[float] | float | None
@@ -66,7 +66,7 @@ def split_file_in(folder: Path) -> Path:
 
 
 def store_scope_images(
-    images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Path
+    images: Any, labels: Any, wanted: WantedImages, outputs: Outputs, folder: Path
 ) -> Stored:
     """Write images and labels to a file in a folder, as a split of a data set."""
     path = split_file_in(folder)
@@ -90,7 +90,9 @@ def store_scope_images(
     return Stored(Split(path), classes, image_format.mean, image_format.std, image_format.notes)
 
 
-def _store_scope_image_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> Stored:
+def _store_scope_image_folder(
+    folder: Path, wanted: WantedImages, outputs: Outputs, path: Path
+) -> Stored:
     source = {"kind": "folder", "path": str(folder)}
     opened = cast(ImageFiles, open_source(source, SPLIT))
     own = opened.one_size()
@@ -117,7 +119,11 @@ def _store_scope_image_folder(folder: Path, wanted: Wanted, outputs: Outputs, pa
 
 
 def _ask_for_missing_image_settings(
-    wanted: Wanted, size: ImageSize | None, classes: int | None, folder: ImageFiles, path: Path
+    wanted: WantedImages,
+    size: ImageSize | None,
+    classes: int | None,
+    folder: ImageFiles,
+    path: Path,
 ) -> None:
     missing = []
     if _known_scaling(wanted) is None:
@@ -142,13 +148,13 @@ def _ask_for_missing_image_settings(
         )
 
 
-def _size_to_crop(wanted: Wanted, own: ImageSize | None) -> ImageSize | None:
+def _size_to_crop(wanted: WantedImages, own: ImageSize | None) -> ImageSize | None:
     """Return the size to crop pictures to: the caller's, else the network's, else their `own`."""
     size = wanted.size or wanted.of_network.get("input_size", ())[1:] or own
     return None if size is None else in_short(*height_and_width(size))
 
 
-def _pieces_of_scope_images(images: Any, wanted: Wanted) -> Iterator[Piece]:
+def _pieces_of_scope_images(images: Any, wanted: WantedImages) -> Iterator[Piece]:
     if hasattr(images, "detach") or isinstance(images, np.ndarray):
         if images.ndim != 4:
             raise VitscopeError(
@@ -223,7 +229,7 @@ def _checked_batch(batch: Any) -> Piece:
     return array, labels
 
 
-def _stack_scope_images(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piece]:
+def _stack_scope_images(items: Iterator[Piece], wanted: WantedImages) -> Iterator[Piece]:
     while group := [*islice(items, IMAGES_PER_PIECE)]:
         arrays = [_crop_scope_picture(image, wanted) for image, _ in group]
         if any(array.shape != arrays[0].shape for array in arrays):
@@ -235,7 +241,7 @@ def _stack_scope_images(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piec
         yield np.stack(arrays), np.concatenate(known) if len(known) == len(group) else None
 
 
-def _crop_scope_picture(image: Any, wanted: Wanted) -> Array:
+def _crop_scope_picture(image: Any, wanted: WantedImages) -> Array:
     """Return an image as an array (C, H, W); resize and crop a picture of Pillow if needed."""
     if not isinstance(image, Image.Image):
         return _as_numpy(image)
@@ -273,7 +279,7 @@ class _ScopeImageFormat:
     notes: list[str]
 
     @classmethod
-    def of(cls, images: Array, wanted: Wanted) -> "_ScopeImageFormat":
+    def of(cls, images: Array, wanted: WantedImages) -> "_ScopeImageFormat":
         """Decide how to store all images, from the first images and from what the caller says."""
         last = images.shape[1] not in CHANNELS and images.shape[-1] in CHANNELS
         notes = ["images: (N, H, W, C) as they are given, channels come first now"] * last
@@ -322,7 +328,7 @@ class _ScopeImageFormat:
         return np.ascontiguousarray(scaled, np.float32)
 
 
-def _known_scaling(wanted: Wanted) -> tuple[Any, Any] | None:
+def _known_scaling(wanted: WantedImages) -> tuple[Any, Any] | None:
     """Return mean and std of pixels: the caller's, else the network's; None if neither is known."""
     if wanted.mean is None and wanted.std is None and "mean" in wanted.of_network:
         return wanted.of_network["mean"], wanted.of_network["std"]
@@ -330,7 +336,7 @@ def _known_scaling(wanted: Wanted) -> tuple[Any, Any] | None:
 
 
 def _scaling_of_scope_images(
-    wanted: Wanted, channels: int, what: str
+    wanted: WantedImages, channels: int, what: str
 ) -> tuple[list[float], list[float], list[str]]:
     given = _known_scaling(wanted)
     if given is None:

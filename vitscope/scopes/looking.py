@@ -30,7 +30,7 @@ from vitscope.networks.attention.finding import describe_what_is_read
 from vitscope.networks.building import networks, own_code
 from vitscope.networks.building.networks import Output
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT, Side
-from vitscope.scopes.images import Wanted, split_file_in, store_scope_images
+from vitscope.scopes.images import WantedImages, split_file_in, store_scope_images
 from vitscope.scopes.lending import choose_device_for_lending, device_of, lend
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save_as_study
@@ -282,7 +282,7 @@ def look(
         # What a network of timm says about the images that it was trained on.
         trained_on = getattr(model, "pretrained_cfg", None)
         said = trained_on if isinstance(trained_on, Mapping) else {}
-        wanted = Wanted(mean, std, check_image_size(image_size), named, said)
+        wanted = WantedImages(mean, std, check_image_size(image_size), named, said)
         found = partial(_count_classes_for_look, model, output, classes)
         stored = store_scope_images(images, labels, wanted, found, Path(folder.name))
         if classes == "found" and (why := networks.why_built_without_classifier(model)):

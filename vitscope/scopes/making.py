@@ -24,7 +24,7 @@ from vitscope.jobs.measures import case_of, job_values_of_measures, measure_of_p
 from vitscope.measures import registry
 from vitscope.measures.attending import explain_no_attention
 from vitscope.measures.measure import Measure
-from vitscope.measures.needs import READABLE, Made
+from vitscope.measures.needs import READABLE, MadeInput
 from vitscope.networks.attention.finding import FoundAttention, find_attention
 from vitscope.networks.building.networks import (
     count_images_into_network,
@@ -33,7 +33,7 @@ from vitscope.networks.building.networks import (
 from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
 from vitscope.networks.running.predictions import why_predictions_differ
 from vitscope.scopes.lending import device_of, lend
-from vitscope.settings.keys import Video
+from vitscope.settings.keys import VideoSettings
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
 from vitscope.typed import typed
@@ -199,7 +199,7 @@ class Maker:
                             made, case.names(made), own if "part" in made.about else shared
                         )
                         for name, made in measure.inputs.items()
-                        if isinstance(made, Made)
+                        if isinstance(made, MadeInput)
                     }
                     runs, total = measure.need.runs, self._passes_of_part(measure, number, points)
                     with (
@@ -209,7 +209,7 @@ class Maker:
                     ):
                         self.run("measure", inputs, {"table": path}, names)
 
-    def _make_input(self, made: Made, names: Names | Sequence[Names], folder: Path) -> Any:
+    def _make_input(self, made: MadeInput, names: Names | Sequence[Names], folder: Path) -> Any:
         if not isinstance(names, Mapping):
             return [self._make_input(made, each, folder) for each in names]
         if made.output:
@@ -294,7 +294,7 @@ class Maker:
                 "look at images of pixels, and give mean= and std=."
             )
         place = {"model": self.model, "source": {"path": str(source)}}
-        video = typed(settings | place, Video)
+        video = typed(settings | place, VideoSettings)
         files = {"blocks": self.make("blocks"), "source": source.expanduser()}
         with self._lend_with_progress("frames", settings["frames"]) as network:
             study = replace(self.study, videos={"video": video})

@@ -12,7 +12,14 @@ from vitscope.measures import registry
 from vitscope.networks.building.networks import Output
 from vitscope.networks.finding.cut_points import Side
 from vitscope.scopes.images import DATASET, SPLIT, Stored
-from vitscope.settings.keys import Augmented, Dataset, Loss, Model, Settings, Video
+from vitscope.settings.keys import (
+    AugmentedSettings,
+    Dataset,
+    LossSettings,
+    Model,
+    Settings,
+    VideoSettings,
+)
 from vitscope.settings.section import Schema, check_section, fill_section, schema_of_section
 from vitscope.settings.study import Study
 from vitscope.studies.checks import check_view_of_video
@@ -73,14 +80,14 @@ def describe_scope_as_study(
         "analysis": _fit_study_to_images(own, len(split)),
     }
     if loss is not None:
-        settings["loss"] = _check_part_of_study(dict(loss), schema_of_section(Loss), "loss")
+        settings["loss"] = _check_part_of_study(dict(loss), schema_of_section(LossSettings), "loss")
     fill_section(settings, study_schema())
     return resolve_study(name, Path(WHERE), settings)
 
 
 def describe_scope_video(**settings: Any) -> Settings:
     """Check the settings of a video by the rules of studies, and return the settings."""
-    schema = schema_of_section(Video)
+    schema = schema_of_section(VideoSettings)
     own = {key: schema["properties"][key] for key in settings}
     check_section("video", settings, {**schema, "properties": own, "required": []})
     check_view_of_video("video", settings)
@@ -111,7 +118,7 @@ def _fit_study_to_images(analysis: Settings, images: int) -> Settings:
     analysis["split"] = SPLIT
     of_loss = analysis.setdefault("augmented", {})
     of_loss["split"] = SPLIT
-    most = schema_of_section(Augmented)["properties"]["images"]
+    most = schema_of_section(AugmentedSettings)["properties"]["images"]
     drawn = of_loss.setdefault("images", min(images, most["default"]))
     for measure in map(registry.declared, registry.names()):
         if measure.fit:

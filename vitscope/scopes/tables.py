@@ -15,7 +15,7 @@ import yaml
 from vitscope.claims.counting import count_by_recipe, count_claims, join_rows_of_figures
 from vitscope.claims.doubts import ACCURACY_TABLES, doubt_claims
 from vitscope.claims.intervals import without_resamples
-from vitscope.claims.points import Published, at_snapshots, published_points_of_figure
+from vitscope.claims.points import PublishedCurve, at_snapshots, published_points_of_figure
 from vitscope.claims.report import findings_as_table
 from vitscope.claims.tables import CLAIMS
 from vitscope.drawing.figure import Member, escaped_member, rows_of
@@ -238,7 +238,7 @@ def draw_kind_from_tables(
     kind: str,
     tables: Mapping[str, pd.DataFrame],
     members: Sequence[Member],
-    published: Mapping[str, Published],
+    published: Mapping[str, PublishedCurve],
     snapshots: Sequence[str],
     ax: "Axes | None",
     options: Mapping[str, Any],
@@ -376,7 +376,7 @@ class Made(Tables):
             tables = {each: table.assign(model=each) for each, table in tables.items()}
         return pd.concat(tables.values(), ignore_index=True)
 
-    def _published_curves(self, figure: FigureEntry) -> Mapping[str, Published]:
+    def _published_curves(self, figure: FigureEntry) -> Mapping[str, PublishedCurve]:
         shown = None if figure.published is None else asdict(figure.published)
         columns = registry.of(self.study).kinds()[figure.kind].published
         return published_points_of_figure(shown, columns, map(str, PUBLISHED_POINTS.glob("*.csv")))

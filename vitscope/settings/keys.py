@@ -399,7 +399,7 @@ class Bootstrap:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Augmented:
+class AugmentedSettings:
     """Augmented training images, drawn once and shared by all measurements of the loss."""
 
     split: str = setting("train", "The split that the images are of.")
@@ -442,7 +442,7 @@ class Analysis:
         "`keep_latents_gb` of the workflow's settings.",
     )
     bootstrap: Bootstrap = setting({})
-    augmented: Augmented = setting({})
+    augmented: AugmentedSettings = setting({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -546,7 +546,7 @@ NOT_AUGMENTED: Settings = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loss:
+class LossSettings:
     """How the loss of networks that were trained elsewhere is measured.
 
     Landscapes, Hessians and the fit use this section; without it, the loss is measured as the
@@ -602,7 +602,7 @@ class Style:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Published:
+class PublishedSettings:
     """Points of the published figure, drawn over the measured ones."""
 
     file: str = required("A file of vitscope/claims/published_points/.")
@@ -663,7 +663,7 @@ class Figure:
         minItems=1,
         uniqueItems=True,
     )
-    published: Published | None = optional()
+    published: PublishedSettings | None = optional()
     measure: str = ""
     tables: tuple[str, ...] = ()
     measures: tuple[str, ...] = ()
@@ -701,7 +701,7 @@ class VideoSource:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Video:
+class VideoSettings:
     """A video beside what a network makes of it: the model, the frames, and what is shown."""
 
     model: str = required("The model that sees the video.")

@@ -48,14 +48,14 @@ class Study:
     models: dict[str, keys.Model] = required("The models, by name.", minProperties=1, **NAMED)
     analysis: keys.Analysis = setting({})
     training: keys.Recipe | None = optional()
-    loss: keys.Loss | None = optional()
+    loss: keys.LossSettings | None = optional()
     style: keys.Style = setting({})
     figures: dict[str, keys.Figure] = required(
         "The figures, by name; `figures/{study}/{name}.pdf` is the target of each.",
         minProperties=1,
         **NAMED,
     )
-    videos: dict[str, keys.Video] = setting(
+    videos: dict[str, keys.VideoSettings] = setting(
         {},
         "Networks over videos, by name; `figures/{study}/{name}.webp` is the target of each, or "
         "`.gif`, `.mp4`.",

@@ -16,7 +16,7 @@ from vitscope.image_size import height_and_width
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
-from vitscope.settings.keys import BuildUp, Figure, Model, Settings, Style, Video
+from vitscope.settings.keys import BuildUp, Figure, Model, Settings, Style, VideoSettings
 from vitscope.settings.section import schema_of_section
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import PAGES_OF_STUDY, TRAINING_SPLITS, Study
@@ -233,7 +233,7 @@ def _published_curves() -> dict[str, tuple[set[str], set[str]]]:
 
 def check_view_of_video(where: str, video: Mapping[str, Any]) -> None:
     """Refuse video settings about things that the video does not show."""
-    schemas = schema_of_section(Video)["properties"]
+    schemas = schema_of_section(VideoSettings)["properties"]
     for view, keys in OF_VIEWS.items():
         for key in keys:
             default = schemas[key]["default"]

@@ -182,7 +182,7 @@ def workers_for_batches(device: torch.device) -> int:
     return min(share - 1, 8)
 
 
-class Augmented:
+class AugmentedImages:
     """Reads a file of augmented images and their targets, mapped into memory."""
 
     def __init__(self, path: Path | str) -> None:

@@ -21,7 +21,7 @@ from vitscope.training.batches import Batch, Batches, seeded, workers_for_batche
 from vitscope.training.compiling import compiled, running_eagerly
 from vitscope.training.events import TrainingEvents
 from vitscope.training.recipe import Recipe, check_recipe
-from vitscope.training.steps import Steps, learning_rate_of_step, optimizer_for_steps
+from vitscope.training.steps import TrainingSteps, learning_rate_of_step, optimizer_for_steps
 from vitscope.training.unfinished import Row, Unfinished, state_of
 
 EVALUATION_BATCH = 250
@@ -89,7 +89,7 @@ def train(
     workers = workers_for_batches(device) if workers is None else workers
     at_work = Unfinished(directory, model, optimizer, recipe, facts)
     at_work.begin(say)
-    steps = Steps(model, optimizer, recipe, say)
+    steps = TrainingSteps(model, optimizer, recipe, say)
     image = torch.zeros(1, *train_split.shape, device=device)
     images = drawn.steps * recipe["batch_size"] * recipe["epochs"]
     sizes = {"classes": len(train_split.classes), "images": images}
@@ -120,7 +120,12 @@ def train(
 
 
 def _train_epoch(
-    model: nn.Module, steps: Steps, recipe: Recipe, batches: Iterator[Batch], count: int, done: int
+    model: nn.Module,
+    steps: TrainingSteps,
+    recipe: Recipe,
+    batches: Iterator[Batch],
+    count: int,
+    done: int,
 ) -> Row:
     model.train()
     losses, hits = [], []

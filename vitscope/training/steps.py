@@ -86,7 +86,7 @@ def differentiate_for_step(
     return loss.detach(), logits.detach()
 
 
-class Steps:
+class TrainingSteps:
     """Takes training steps, in `own_device_stream`; on a GPU, records one step and replays it."""
 
     def __init__(

@@ -54,7 +54,7 @@ class Frame(NamedTuple):
     seconds: Fraction
 
 
-class Video(NamedTuple):
+class VideoFrames(NamedTuple):
     """The frames of a video, and its frame rate if constant. Close `frames` to stop the decoder."""
 
     rate: Fraction | None
@@ -80,22 +80,22 @@ class Ticks:
         return ticks
 
 
-def open_study_video_frames(path: Path | None, per_second: float | None) -> Video:
+def open_study_video_frames(path: Path | None, per_second: float | None) -> VideoFrames:
     """Open the video that a study asks for; `per_second` replaces its own frame rate."""
     # A study without a path asks for the generated video.
-    video = Video(RATE, _generate_frames()) if path is None else open_video_frames(path)
+    video = VideoFrames(RATE, _generate_frames()) if path is None else open_video_frames(path)
     if per_second is None:
         return video
     rate = Fraction(per_second).limit_denominator(1001)
-    return Video(rate, _set_rate(rate, video.frames))
+    return VideoFrames(rate, _set_rate(rate, video.frames))
 
 
-def open_video_frames(path: Path) -> Video:
+def open_video_frames(path: Path) -> VideoFrames:
     try:
         if path.is_dir():
-            return Video(1 / SECONDS, _read_frames_in_folder(path))
+            return VideoFrames(1 / SECONDS, _read_frames_in_folder(path))
         frames = open_animation_frames(path)
-        return read_film(path) if frames is None else Video(None, frames)
+        return read_film(path) if frames is None else VideoFrames(None, frames)
     except OSError as error:
         raise VitscopeError(
             f"{path} cannot be read ({error.strerror}): correct the path, or make it readable."
@@ -174,7 +174,7 @@ def _generate_frames() -> Generator[Frame]:
         yield Frame(Image.fromarray(pixels), 1 / RATE)
 
 
-def read_film(path: Path) -> Video:
+def read_film(path: Path) -> VideoFrames:
     program = _find_ffmpeg(
         f"{path} is no folder and no animated GIF, WebP or PNG, and videos are read by ffmpeg, "
         f"which is not on the PATH: install it, or give one of these."
@@ -194,7 +194,7 @@ def read_film(path: Path) -> Video:
     said = Fraction(*rates)
     rate = said if said <= _FASTEST else _USUAL
     every = ("-r", str(rate), "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1")
-    return Video(rate, _read_film_frames(path, (*source, *every), (width, height), 1 / rate))
+    return VideoFrames(rate, _read_film_frames(path, (*source, *every), (width, height), 1 / rate))
 
 
 def _read_film_frames(

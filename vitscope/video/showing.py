@@ -16,7 +16,7 @@ from vitscope.files.arrays import Array
 from vitscope.files.images import as_picture
 from vitscope.files.whole import atomic_path
 from vitscope.progress import Clock, Say
-from vitscope.video.frames import BrokenOffError, Frame, Video
+from vitscope.video.frames import BrokenOffError, Frame, VideoFrames
 from vitscope.video.sheet import Sheet, draw_cross
 from vitscope.video.views import VIEWS, Subject
 from vitscope.video.writing import (
@@ -29,7 +29,7 @@ from vitscope.video.writing import (
 
 def show(
     subject: Subject,
-    open_video: Callable[[], Video],
+    open_video: Callable[[], VideoFrames],
     path: Path,
     settings: Mapping[str, Any],
     facts: Mapping[str, str],

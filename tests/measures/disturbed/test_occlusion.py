@@ -20,7 +20,7 @@ from vitscope.image_size import ImageSize
 from vitscope.measures.disturbed.classify import shares_found
 from vitscope.measures.disturbed.measure import count_dropped, occlusion_grid, occlusion_grids
 from vitscope.measures.disturbed.occlusion import (
-    Change,
+    PatchChange,
     drop_patches,
     list_patch_changes,
     mean_kept,
@@ -65,10 +65,10 @@ def test_patches_are_counted_as_the_authors_do() -> None:
 
 def test_changes_are_in_order() -> None:
     assert list_patch_changes(None, [0.5, 0.1], [4, 2], 224) == [
-        Change("dropped", 14, 19),
-        Change("dropped", 14, 98),
-        Change("shuffled", 2, 0),
-        Change("shuffled", 4, 0),
+        PatchChange("dropped", 14, 19),
+        PatchChange("dropped", 14, 98),
+        PatchChange("shuffled", 2, 0),
+        PatchChange("shuffled", 4, 0),
     ]
 
 
@@ -94,7 +94,7 @@ def test_orders_of_an_image_are_its_own_and_all_patches_are_as_likely() -> None:
     assert np.abs(counts - 3000 / 16).max() < 5 * 13.3
 
 
-def changed_plainly(images: Array, order: Array, each: Change, black: Array) -> Array:
+def changed_plainly(images: Array, order: Array, each: PatchChange, black: Array) -> Array:
     result = images.copy()
     height, width = (side // each.grid for side in images.shape[2:])
 
@@ -121,10 +121,10 @@ def some_images(count: int, height: int = 24, width: int = 24) -> Array:
 @pytest.mark.parametrize("size", [(24, 24), (24, 48)])
 @pytest.mark.parametrize(
     "each",
-    [Change("dropped", 4, 0), Change("dropped", 8, 23), Change("dropped", 3, 9)]
-    + [Change("shuffled", grid, 0) for grid in (2, 8, 12)],
+    [PatchChange("dropped", 4, 0), PatchChange("dropped", 8, 23), PatchChange("dropped", 3, 9)]
+    + [PatchChange("shuffled", grid, 0) for grid in (2, 8, 12)],
 )
-def test_patches_are_changed_as_by_a_plain_loop(size: tuple[int, int], each: Change) -> None:
+def test_patches_are_changed_as_by_a_plain_loop(size: tuple[int, int], each: PatchChange) -> None:
     images, order = some_images(5, *size), patch_orders(0, range(5), 1, each.grid**2)
     tensors = torch.from_numpy(images)
     if each.change == "dropped":
@@ -178,7 +178,7 @@ def predicted(model: nn.Module, images: Array) -> Array:
     return labels
 
 
-def shares_of(model: nn.Module, images: Array, changes: Sequence[Change]) -> Array:
+def shares_of(model: nn.Module, images: Array, changes: Sequence[PatchChange]) -> Array:
     """Return for each image and change the share of draws in which the prediction stays."""
     disturb, labels = patch_disturbance(changes, DRAWN, BLACK), predicted(model, images)
     rows = range(len(images))
@@ -189,7 +189,7 @@ def shares_of(model: nn.Module, images: Array, changes: Sequence[Change]) -> Arr
 
 def test_a_bag_of_patches_does_not_see_their_order() -> None:
     images = some_images(40, 32, 32)
-    grids = [Change("shuffled", grid, 0) for grid in (2, 4, 8, 16)]
+    grids = [PatchChange("shuffled", grid, 0) for grid in (2, 4, 8, 16)]
     shares = shares_of(BagOfPatches(4), images, grids)
     # Grids of 2, 4 and 8 move whole patches; a grid of 16 cuts them.
     assert (shares[:, :3] == 1).all()
@@ -199,7 +199,7 @@ def test_a_bag_of_patches_does_not_see_their_order() -> None:
 def test_nothing_dropped_is_the_image_and_everything_dropped_is_a_black_one() -> None:
     images = some_images(40, 32, 32)
     model, _ = networks.mini("vit")
-    ends = [Change("dropped", 8, 0), Change("dropped", 8, 64)]
+    ends = [PatchChange("dropped", 8, 0), PatchChange("dropped", 8, 64)]
     shares = shares_of(model, images, ends)
     assert (shares[:, 0] == 1).all()
     black = BLACK.expand(1, 3, 32, 32).numpy()
@@ -275,7 +275,7 @@ def test_a_job_measures_pixels_that_are_black(tmp_path: Path) -> None:
     rows = np.sort(np.random.default_rng(1).permutation(30)[:12]).tolist()
     pixels = images.images(rows)
     expected = []
-    for each in [Change("none", 1, 0), *list_patch_changes(**CUT, size=32)]:
+    for each in [PatchChange("none", 1, 0), *list_patch_changes(**CUT, size=32)]:
         found = []
         for draw in range(2):
             order = patch_orders(5, rows, draw, each.grid**2)

@@ -32,8 +32,8 @@ from vitscope.measures.landscape.compute import (
     pick_landscape_precision,
 )
 from vitscope.measures.landscape.measure import (
+    LandscapeSettings,
     Point,
-    Settings,
     coordinates,
     grid,
     landscape_points_for_claims,
@@ -42,32 +42,36 @@ from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import WARM_UP
 from vitscope.networks.running.predictions import predict
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
-from vitscope.training.batches import Augmented
+from vitscope.training.batches import AugmentedImages
 
 CPU = torch.device("cpu")
 SEED, DECAY = 3, 0.05
 OWN: dict[str, Any] = {"seed": SEED, "batch_size": 16, "precision": "float32"}
 
 
-def given_of(model: nn.Module, images: Augmented) -> OnLoss:
+def given_of(model: nn.Module, images: AugmentedImages) -> OnLoss:
     return OnLoss(model, images, CPU, say=lambda text: None)
 
 
 def losses(
-    model: nn.Module, images: Augmented, points: Sequence[Point], decay: float = DECAY, **own: Any
+    model: nn.Module,
+    images: AugmentedImages,
+    points: Sequence[Point],
+    decay: float = DECAY,
+    **own: Any,
 ) -> pd.DataFrame:
-    return losses_at(given_of(model, images), points, Settings(**OWN | own), decay)
+    return losses_at(given_of(model, images), points, LandscapeSettings(**OWN | own), decay)
 
 
 @pytest.fixture
-def images(tmp_path: Path) -> Augmented:
+def images(tmp_path: Path) -> AugmentedImages:
     rng = np.random.default_rng(0)
     targets = rng.dirichlet(np.full(10, 0.2), 40)
     return augmented(tmp_path / "images", rng.normal(size=(40, 3, 32, 32)), targets)
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Augmented:
+def small(tmp_path: Path) -> AugmentedImages:
     """Return images of 12 values; their number, 37, is not a multiple of any batch size."""
     rng = np.random.default_rng(1)
     targets = rng.dirichlet(np.ones(4), 37)
@@ -218,7 +222,7 @@ def test_each_pair_of_directions_has_axes_of_its_own() -> None:
 
 
 def by_hand(
-    model: nn.Module, images: Augmented, x: float, y: float, pair: int = 0
+    model: nn.Module, images: AugmentedImages, x: float, y: float, pair: int = 0
 ) -> dict[str, float]:
     """Return the loss of a linear model at a point, computed from its weights in float64."""
     weight = model[1].weight.detach()
@@ -244,7 +248,7 @@ def by_hand(
     }
 
 
-def test_a_linear_model_has_the_loss_that_follows_by_hand(small: Augmented) -> None:
+def test_a_linear_model_has_the_loss_that_follows_by_hand(small: AugmentedImages) -> None:
     model = linear()
     table = losses(model, small, grid(5, 2.0))
     expected = pd.DataFrame([by_hand(model, small, x, y) for x, y in grid(5, 2.0)])
@@ -256,7 +260,7 @@ def test_a_linear_model_has_the_loss_that_follows_by_hand(small: Augmented) -> N
 
 @pytest.mark.parametrize("name", ["resnet", "vit"])
 def test_at_the_origin_all_scores_are_those_of_the_model_to_the_bit(
-    name: str, images: Augmented
+    name: str, images: AugmentedImages
 ) -> None:
     model, _ = networks.mini(name)
     (row,) = losses(model, images, [(0.0, 0.0)]).to_dict("records")
@@ -272,7 +276,7 @@ def test_at_the_origin_all_scores_are_those_of_the_model_to_the_bit(
     assert row["nll"] == pytest.approx(loss.mean().item(), rel=1e-14)
 
 
-def test_statistics_of_batch_normalization_stay(images: Augmented) -> None:
+def test_statistics_of_batch_normalization_stay(images: AugmentedImages) -> None:
     model, _ = networks.mini("resnet")
     before = {key: value.clone() for key, value in model.named_buffers()}
     losses(model.train(), images, grid(3, 1.0))
@@ -280,7 +284,7 @@ def test_statistics_of_batch_normalization_stay(images: Augmented) -> None:
     assert all(torch.equal(value, before[key]) for key, value in model.named_buffers())
 
 
-def test_without_weights_that_move_all_points_are_alike(small: Augmented) -> None:
+def test_without_weights_that_move_all_points_are_alike(small: AugmentedImages) -> None:
     class Biased(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -294,7 +298,9 @@ def test_without_weights_that_move_all_points_are_alike(small: Augmented) -> Non
     assert (table.drop(columns=["x", "y"]).nunique() <= 1).all()
 
 
-def test_bfloat16_is_near_and_never_uses_the_weights_of_another_point(images: Augmented) -> None:
+def test_bfloat16_is_near_and_never_uses_the_weights_of_another_point(
+    images: AugmentedImages,
+) -> None:
     model, _ = networks.mini("vit")
     points = [(0.0, 0.0), (0.5, -0.5), (1.0, 1.0)]
     exact = losses(model, images, points)
@@ -311,13 +317,13 @@ def test_bfloat16_is_near_and_never_uses_the_weights_of_another_point(images: Au
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", ["resnet", "vit"])
 def test_a_recording_serves_all_points(
-    monkeypatch: pytest.MonkeyPatch, name: str, precision: str, images: Augmented
+    monkeypatch: pytest.MonkeyPatch, name: str, precision: str, images: AugmentedImages
 ) -> None:
     model, _ = networks.mini(name)
     points = grid(3, 1.0)[:4]
     expected = losses(model, images, points, precision=precision)
-    replays, read, rows = record_here(monkeypatch), [], Augmented.rows
-    monkeypatch.setattr(Augmented, "rows", lambda *asked: read.append(asked) or rows(*asked))
+    replays, read, rows = record_here(monkeypatch), [], AugmentedImages.rows
+    monkeypatch.setattr(AugmentedImages, "rows", lambda *asked: read.append(asked) or rows(*asked))
     found = losses(model, images, points, precision=precision)
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
     # At each point, 40 images are two batches of 16 and one of 8.
@@ -345,7 +351,7 @@ def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch: pytest.MonkeyP
     assert pick_landscape_precision("auto", CPU) == "float32"
 
 
-def test_where_logits_overflow_scores_are_null(small: Augmented, tmp_path: Path) -> None:
+def test_where_logits_overflow_scores_are_null(small: AugmentedImages, tmp_path: Path) -> None:
     table = losses(linear(1e18), small, [(0.0, 0.0), (1e21, 1e21)])
     find_table("landscape").write(table.assign(model="net"), tmp_path / "table")
     inside, outside = find_table("landscape").read(tmp_path / "table").to_dict("records")
@@ -358,7 +364,9 @@ def test_where_logits_overflow_scores_are_null(small: Augmented, tmp_path: Path)
     assert outside["l2"] > 1e30
 
 
-def test_a_loss_that_is_not_finite_at_the_trained_weights_is_refused(small: Augmented) -> None:
+def test_a_loss_that_is_not_finite_at_the_trained_weights_is_refused(
+    small: AugmentedImages,
+) -> None:
     model = linear()
     with torch.no_grad():
         model[1].weight.fill_(3e38)
@@ -381,20 +389,26 @@ def test_the_table_says_what_the_loss_is_of(tmp_path: Path) -> None:
 
 
 def measured(
-    images: Augmented, jobs: Sequence[tuple[int, int]], **settings: Any
+    images: AugmentedImages, jobs: Sequence[tuple[int, int]], **settings: Any
 ) -> list[pd.DataFrame]:
     given = given_of(linear(), images)
-    return [measure_landscape(given, Settings(**OWN | settings), rows, DECAY) for rows in jobs]
+    return [
+        measure_landscape(given, LandscapeSettings(**OWN | settings), rows, DECAY) for rows in jobs
+    ]
 
 
-def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(small: Augmented) -> None:
+def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(
+    small: AugmentedImages,
+) -> None:
     parts = measured(small, ((0, 1), (1, 4), (4, 5)), points=5, radius=2.0, directions=1)
     table = pd.concat(parts, ignore_index=True)
     whole = losses(linear(), small, grid(5, 2.0))
     pd.testing.assert_frame_equal(table, whole, check_exact=True)
 
 
-def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: Augmented) -> None:
+def test_other_pairs_of_directions_have_the_points_that_claims_are_about(
+    small: AugmentedImages,
+) -> None:
     parts = measured(small, ((0, 3), (3, 9)), points=9, radius=1.0, directions=3)
     table = pd.concat(parts).sort_values(["direction", "y", "x"], ignore_index=True)
     alone = losses(linear(), small, grid(9, 1.0))

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from vitscope.claims.points import AllPublished
 from vitscope.drawing.axes import begin_at_zero
-from vitscope.drawing.charts import Across, Chart, Curve, Layer, Rows, Theirs
+from vitscope.drawing.charts import AlongX, Chart, Curve, Layer, Rows, Theirs
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import CROSS, CURVE, GRAY, HEAD, HEAD_ALPHA, QUERY_COLORS, REFERENCE
 from vitscope.drawing.overlays import (
@@ -42,7 +42,7 @@ def chart_by_head(value: str, label: str, *more: Layer, mean: str = "mean of hea
     means = Curve(value, mean, _MEANS, interval=value)
     layers, where = (heads, means, *more), {value: pd.notna}
     rows = Rows(label, *layers, where=where, scale=begin_at_zero, scales="shared")
-    return Chart(rows, across=Across(order=("attention", "head")), bands=False)
+    return Chart(rows, across=AlongX(order=("attention", "head")), bands=False)
 
 
 def _reference_curve(column: str, label: str = "attending to all alike") -> Curve:

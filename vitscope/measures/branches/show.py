@@ -3,7 +3,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from vitscope.claims.points import AllPublished, Published
+from vitscope.claims.points import AllPublished, PublishedCurve
 from vitscope.drawing.charts import Chart, Curve, Level, Rows
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import INTERVAL
@@ -16,7 +16,7 @@ _OFF_SCALE = "extrapolated_offscale"
 _OFF_SCALE_MARKER = 7  # A caret that points down.
 
 
-def _draw_published_lesions(panel: Panel, theirs: Published) -> None:
+def _draw_published_lesions(panel: Panel, theirs: PublishedCurve) -> None:
     units, look = theirs.points, panel.look
     # The index of published units begins at 0, and their depth goes from 0 to 1.
     depth = (units["index"] + 0.5) / (round((units["index"] / units["depth"]).iloc[-1]) + 1)

@@ -45,7 +45,7 @@ class Explained(NamedTuple):
     maps: list[Map]
 
 
-class _Places(OperationMode):  # type: ignore[no-untyped-call]
+class _GradientEdges(OperationMode):  # type: ignore[no-untyped-call]
     """Finds the edges of tensors in the autograd graph, before anything overwrites the tensors.
 
     A tensor that an operation returns enters the graph only when the operation has ended.
@@ -133,7 +133,7 @@ class Explainer:
         network = self._network
         streams: dict[int, Tensor] = {}
         weights: dict[int, Weights] = {}
-        places = _Places()
+        places = _GradientEdges()
 
         def keep_stream(index: int, tensor: Tensor) -> None:
             streams[index] = tensor.detach().clone()

@@ -67,7 +67,7 @@ def noise_ring_sides(frequency: float, width: float, size: int) -> tuple[int, in
     middle, half = Fraction(str(frequency)), Fraction(str(width))
     outer, inner = _square_side(middle + half, size), _square_side(middle - half, size)
     if outer == inner:
-        # A width of the step between two components is enough at every frequency, 0 included.
+        # A band as wide as the spacing of two components holds at least one, even at 0.
         enough = -(-20_000 // size) / 10_000
         raise VitscopeError(
             f"analysis.frequency_noise: the ring at {frequency:g} pi with a width of {width:g} pi "

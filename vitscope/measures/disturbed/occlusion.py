@@ -52,7 +52,7 @@ def shuffle_patches(images: Tensor, order: Array, grid: int) -> Tensor:
     return rearrange(moved, f"{patches} -> {whole}", down=grid)
 
 
-class Change(NamedTuple):
+class PatchChange(NamedTuple):
     """Describes what is done to the patches of an image.
 
     `change` is "none", "dropped" or "shuffled". `grid` is the number of patches along a side.
@@ -66,15 +66,15 @@ class Change(NamedTuple):
 
 def list_patch_changes(
     grid: int | None, shares: Sequence[float], shuffled_grids: Sequence[int] | None, size: ImageSize
-) -> list[Change]:
+) -> list[PatchChange]:
     """Return all changes for images of a size: dropped shares, then shuffled grids."""
     cut = occlusion_grid(grid, size)
-    dropped = [Change("dropped", cut, count_dropped(share, cut)) for share in sorted(shares)]
+    dropped = [PatchChange("dropped", cut, count_dropped(share, cut)) for share in sorted(shares)]
     shuffled = sorted(occlusion_grids(shuffled_grids, size))
-    return [*dropped, *(Change("shuffled", each, 0) for each in shuffled)]
+    return [*dropped, *(PatchChange("shuffled", each, 0) for each in shuffled)]
 
 
-def patch_disturbance(changes: Sequence[Change], drawn: Given, black: Tensor) -> Disturb:
+def patch_disturbance(changes: Sequence[PatchChange], drawn: Given, black: Tensor) -> Disturb:
     """Return a function that yields, for each draw, the images after each change."""
     grids = {each.grid for each in changes}
 
@@ -83,7 +83,7 @@ def patch_disturbance(changes: Sequence[Change], drawn: Given, black: Tensor) ->
             order = {grid: patch_orders(drawn["seed"], rows, draw, grid**2) for grid in grids}
             yield map(partial(change_patches, images, order), changes)
 
-    def change_patches(images: Tensor, order: Mapping[int, Array], each: Change) -> Tensor:
+    def change_patches(images: Tensor, order: Mapping[int, Array], each: PatchChange) -> Tensor:
         if each.change == "shuffled":
             return shuffle_patches(images, order[each.grid], each.grid)
         return drop_patches(images, order[each.grid], each.dropped, each.grid, black)
@@ -95,7 +95,7 @@ def occlusion_table(
     model: str,
     clean: Array,
     shares: Array,
-    changes: Sequence[Change],
+    changes: Sequence[PatchChange],
     classes: int,
     draws: int,
     bootstrap: Given,
@@ -104,7 +104,7 @@ def occlusion_table(
 
     `clean` is (N,), and `shares` (N, K) has a column for each of `changes`.
     """
-    table = pd.DataFrame([Change("none", 1, 0), *changes])
+    table = pd.DataFrame([PatchChange("none", 1, 0), *changes])
     found = np.column_stack([clean, shares]).astype(np.float64)
     ends = spread(found, **bootstrap)
     table = table.assign(

@@ -11,7 +11,7 @@ from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from matplotlib.ticker import NullLocator
 
 from vitscope.claims.points import AllPublished
-from vitscope.drawing.charts import Across, Curve
+from vitscope.drawing.charts import AlongX, Curve
 from vitscope.drawing.figure import Members
 from vitscope.drawing.legends import published_legend_label
 from vitscope.drawing.looks import DOTTED, GRAY, REFERENCE, THREAD, ZERO, Look, looks_of, text_scale
@@ -124,7 +124,7 @@ def plot_frequency_noise(table: pd.DataFrame, members: Members, published: AllPu
     upper.legend.add_models(members)
     curve = Curve("change", style=lambda look: look.curve | {"clip_on": True})
     for panel in upper.of_models_together(members, table, ["frequency"]):
-        curve.draw(panel, Across("frequency"))
+        curve.draw(panel, AlongX("frequency"))
     for member, look in zip(members, looks_of(members), strict=True):
         if theirs := published.get(member.model):
             style = look.hollow | DOTTED
@@ -151,7 +151,7 @@ def _draw_disturbed_accuracy(
     panels.legend.add_models(members)
     shown = table[table["change"].isin(["none", change])]
     for panel in panels.of_models_together(members, shown, [across]):
-        Curve("accuracy", times=100).draw(panel, Across(across))
+        Curve("accuracy", times=100).draw(panel, AlongX(across))
     for chance in sorted({*shown["chance"]}):
         axes.axhline(100 * chance, **REFERENCE, zorder=1)
         panels.legend.add_line("chance", REFERENCE)

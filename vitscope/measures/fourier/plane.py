@@ -150,7 +150,7 @@ class Plane:
         self._in_ring = np.bincount(self._rings, self._counts)[: int(steps) + 1]
 
     def __call__(self, maps: Array) -> Array:
-        """Return bands, then rings, of each image of `maps` (N, C, H, W), mean over channels."""
+        """Return (N, bands + rings): energies of `maps` (N, C, H, W), averaged over channels."""
         # Transform one image at a time: the number of images changes the vectorization, and so
         # the rounding.
         return np.stack([self._of_image(image) for image in maps])

@@ -8,7 +8,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 from vitscope.claims.points import AllPublished
 from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
 from vitscope.drawing.changes import Change
-from vitscope.drawing.charts import Across, Chart, Curve, Rows, Theirs
+from vitscope.drawing.charts import AlongX, Chart, Curve, Rows, Theirs
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import DIAGONAL, FREQUENCY_BANDS, curve_of_depth
 from vitscope.drawing.panels import make_panels, stack_panels
@@ -46,7 +46,7 @@ def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
     ends = ends_of_models(table, members)
     for panel in lower.of_models(members, ends, ["index"]):
         panel.draw_bands(panel.rows)
-        _ENDS.draw(panel, Across())
+        _ENDS.draw(panel, AlongX())
     depth_bar(upper.axes)
     upper.label("Frequency", AMPLITUDE, "shared")
     return lower.finish("Normalized depth", COMPONENT, "shared")
@@ -94,7 +94,7 @@ def plot_averaging(
     )
     for axes, (table, x, y, below, beside) in zip(panels.axes, drawn, strict=True):
         for panel in replace(panels, axes=[axes]).of_models_together(members, table, [x]):
-            Curve(y).draw(panel, Across(x))
+            Curve(y).draw(panel, AlongX(x))
         axes.set(xlabel=below, ylabel=beside, xlim=(0, 1))
     begin_at_zero(panels.axes[0])
     panels.axes[2].plot([0, 1], [0, 1], **DIAGONAL)

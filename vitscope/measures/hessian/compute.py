@@ -8,7 +8,7 @@ import torch
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.measure import HESSIAN_TABLE
-from vitscope.measures.hessian_operator import Batch, Curvature, Hessian, Loss
+from vitscope.measures.hessian_operator import Batch, BatchLoss, Curvature, Hessian
 from vitscope.measures.lanczos import lanczos_quadrature, largest_eigenvalues
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.finding.blocks import LAYERS, place_parameters_in_blocks
@@ -43,7 +43,7 @@ def measure_hessian(
     bundled: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Return the spectrum of each batch, bundled ones where `bundled` names their file."""
-    loss = Loss(given, largest, weight_decay)
+    loss = BatchLoss(given, largest, weight_decay)
 
     def eigenvalues_of_batch(batch: Batch, hessian: Hessian) -> pd.DataFrame:
         size, number = batch
@@ -81,7 +81,7 @@ def measure_hessian(
 
 def _bundled_spectra_of_batches(
     given: OnLoss,
-    loss: Loss,
+    loss: BatchLoss,
     batches: Sequence[Batch],
     bundled: Mapping[str, str] | None,
     top: int,
@@ -124,7 +124,7 @@ def measure_hessian_density(
             tables.append(pd.DataFrame({**table, "node": nodes, "weight": weights}))
         return pd.concat(tables)
 
-    return Loss(given, largest, weight_decay).over_batches(batches, density_of_batch)
+    return BatchLoss(given, largest, weight_decay).over_batches(batches, density_of_batch)
 
 
 # The number of images in the pass that finds the layers.
@@ -132,7 +132,7 @@ IMAGES = 2
 
 
 @dataclass(frozen=True)
-class Part:
+class NetworkPart:
     """Describes a part of a network; `parameters` holds the indices of its trained parameters."""
 
     of: str
@@ -141,7 +141,7 @@ class Part:
     parameters: list[int]
 
 
-def hessian_parts(given: OnLoss) -> list[Part]:
+def hessian_parts(given: OnLoss) -> list[NetworkPart]:
     """Return the parts with trained parameters: the network, its blocks, its kinds of layers."""
     model, points = given.network.to(given.device).eval(), given.cut_points
     pixels, _ = given.images.rows(0, IMAGES)
@@ -153,11 +153,11 @@ def hessian_parts(given: OnLoss) -> list[Part]:
         "block": ([place.block for place in places], names),
         "layer": ([LAYERS.index(place.layer) for place in places], LAYERS),
     }
-    parts = [Part("network", 0, "network", [*range(len(places))])]
+    parts = [NetworkPart("network", 0, "network", [*range(len(places))])]
     for of, (numbers, labels) in kinds.items():
         for index, label in enumerate(labels):
             within = [at for at, number in enumerate(numbers) if number == index]
-            parts += [Part(of, index, label, within)] if within else []
+            parts += [NetworkPart(of, index, label, within)] if within else []
     return parts
 
 
@@ -182,7 +182,7 @@ def measure_curvature(
     tolerance: float,
     iterations: int,
 ) -> pd.DataFrame:
-    loss, parts = Loss(given, largest, weight_decay), hessian_parts(given)
+    loss, parts = BatchLoss(given, largest, weight_decay), hessian_parts(given)
 
     def curvature_of_batch(batch: Batch, hessian: Hessian) -> pd.DataFrame:
         size, number = batch

@@ -18,7 +18,7 @@ from matplotlib.ticker import (
 )
 
 from vitscope.claims.intervals import mean_interval, median_interval
-from vitscope.claims.points import AllPublished, Published
+from vitscope.claims.points import AllPublished, PublishedCurve
 from vitscope.drawing.axes import draw_points_with_intervals
 from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Member, Members, rows_of
@@ -96,7 +96,7 @@ def published_per_decade(points: pd.DataFrame) -> tuple[Array, Array]:
     return at, points["density"].to_numpy() * np.abs(at) * np.log(10)
 
 
-def _published_density(published: Published, panel: str) -> tuple[Array, Array]:
+def _published_density(published: PublishedCurve, panel: str) -> tuple[Array, Array]:
     """Return the published eigenvalues of one sign and their density per decade."""
     points = published.points
     points = points[points["panel"] == panel]
@@ -201,7 +201,7 @@ def _draw_two_densities(
     pair: Sequence[Axes],
     member: Member,
     rows: pd.DataFrame,
-    theirs: Published | None,
+    theirs: PublishedCurve | None,
     ranges: Mapping[str, Range | None],
     legend: Legend,
 ) -> None:

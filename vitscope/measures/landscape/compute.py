@@ -13,8 +13,8 @@ from vitscope.measures.directions import moving_weights
 from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.measure import (
     TABLE,
+    LandscapeSettings,
     Point,
-    Settings,
     grid,
     landscape_points_for_claims,
 )
@@ -22,7 +22,7 @@ from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import Recording, is_recorded, own_device_stream
 from vitscope.networks.running.predictions import score_predictions
 from vitscope.progress import Progress
-from vitscope.training.batches import Augmented
+from vitscope.training.batches import AugmentedImages
 
 # Features of processors, x86 or ARM, that multiply bfloat16 faster than float32.
 FAST_BFLOAT16 = ("amx_bf16", "avx512_bf16", "sve_bf16")
@@ -51,7 +51,7 @@ def pick_landscape_precision(wanted: str, device: torch.device) -> str:
 
 
 def batches_at_landscape_points(
-    images: Augmented,
+    images: AugmentedImages,
     count: int,
     batch_size: int,
     device: torch.device,
@@ -94,7 +94,11 @@ def scores_at_point(
 
 
 def losses_at(
-    given: OnLoss, points: Sequence[Point], settings: Settings, weight_decay: float, pair: int = 0
+    given: OnLoss,
+    points: Sequence[Point],
+    settings: LandscapeSettings,
+    weight_decay: float,
+    pair: int = 0,
 ) -> pd.DataFrame:
     """Return the rows of a landscape table at points of one plane, without the column `model`."""
     images, device, say = given.images, given.device, given.say
@@ -146,7 +150,7 @@ def losses_at(
 
 
 def measure_landscape(
-    given: OnLoss, settings: Settings, rows: Sequence[int], weight_decay: float
+    given: OnLoss, settings: LandscapeSettings, rows: Sequence[int], weight_decay: float
 ) -> pd.DataFrame:
     """Return the loss at the points in the grid's rows from `rows[0]` to before `rows[1]`."""
     where = settings.points, settings.radius, range(*rows)

@@ -92,7 +92,7 @@ VECTORS = 3
 
 
 @dataclass(frozen=True)
-class Settings:
+class LandscapeSettings:
     """The loss on a plane through the trained weights."""
 
     points: int = setting(
@@ -150,7 +150,7 @@ def choose_rows_of_split(case: Case) -> Given:
 
 def count_passes_of_landscape(case: Case) -> Work:
     """Count a pass for each augmented image at each point in the rows of the part."""
-    settings: Settings = case.settings
+    settings: LandscapeSettings = case.settings
     of_claims = len(landscape_points_for_claims(settings.points, settings.radius, case.steps))
     points = len(case.steps) * settings.points + of_claims * (settings.directions - 1)
     share = 1 if settings.precision == "float32" else SHARE_OF_BFLOAT16
@@ -185,7 +185,7 @@ LANDSCAPE = Measure(
         "landscape_contour": FigureKind("show:plot_landscape_contour"),
         "landscape_slices": FigureKind("show:plot_landscape_slices"),
     },
-    settings=Settings,
+    settings=LandscapeSettings,
     arguments=choose_rows_of_split,
     takes=count_passes_of_landscape,
     shares=("points", "rows_per_job"),

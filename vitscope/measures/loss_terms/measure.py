@@ -45,7 +45,7 @@ TABLE = Table(
 
 
 @dataclass(frozen=True)
-class Settings:
+class LossTermsSettings:
     """The loss with and without L2, on augmented and on clean images."""
 
     batches: int = setting(2, "How many batches of images.", minimum=1)
@@ -79,7 +79,7 @@ def choose_batches_of_loss_terms(case: Case) -> Given:
 
 def count_passes_of_loss_terms(case: Case) -> Work:
     """Count the passes of two slices and the products of four spectra."""
-    settings: Settings = case.settings
+    settings: LossTermsSettings = case.settings
     each = 2 * settings.points + 4 * settings.steps * PASSES_OF_A_PRODUCT
     count = len(case.steps) * settings.batch_size * each
     return Work(count, settings.batch_size, "product", settings.steps)
@@ -102,10 +102,10 @@ LOSS_TERMS = Measure(
     reads=("drawn_from",),
     question="How networks train",
     figures={"loss_terms": FigureKind("show:plot_loss_terms")},
-    settings=Settings,
+    settings=LossTermsSettings,
     arguments=choose_batches_of_loss_terms,
     takes=count_passes_of_loss_terms,
     shares=("batches", "batches_per_job"),
     refuse=refuse_missing_loss_terms,
-    fit=partial(fit_batches, usual=Settings()),
+    fit=partial(fit_batches, usual=LossTermsSettings()),
 )

@@ -187,7 +187,7 @@ _BETWEEN = 0.25  # the gap between two layers, as a share of a tile's side
 _FILLED = 0.75  # the minimum share of a panel that tiles fill
 
 
-class _Places:
+class _TilePlaces:
     """The places of a model's tiles, in units of tiles: layers across, and heads down.
 
     If a layer has many heads, they fill several columns.
@@ -209,7 +209,7 @@ class _Places:
         self.top = self.heads % self.down
 
 
-def _draw_biases(axes: Axes, rows: pd.DataFrame, places: _Places, scale: TwoSlopeNorm) -> None:
+def _draw_biases(axes: Axes, rows: pd.DataFrame, places: _TilePlaces, scale: TwoSlopeNorm) -> None:
     for row, left, top in zip(rows.to_dict("records"), places.left, places.top, strict=True):
         values = np.reshape(row["values"], (row["height"], row["width"]))
         edges = (left, left + 1 - _GAP, top + 1 - _GAP, top)
@@ -229,7 +229,7 @@ def _draw_biases(axes: Axes, rows: pd.DataFrame, places: _Places, scale: TwoSlop
 def plot_position_bias(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per model, each with its own scale: layers across and heads down."""
     rows = [rows_of(table, member.model, ["layer", "head"]) for member in members]
-    places = [_Places(each) for each in rows]
+    places = [_TilePlaces(each) for each in rows]
     width = max(each.width for each in places)
     tile = min(_TILE, (page_width() - _BAR_WIDTH * text_scale()) / width)
     heights = [max(_LEAST_BAR * text_scale() / tile, each.down) for each in places]

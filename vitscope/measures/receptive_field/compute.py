@@ -15,7 +15,7 @@ from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread_of
-from vitscope.measures.receptive_field.measure import CLAIMED, SHARES, Settings
+from vitscope.measures.receptive_field.measure import CLAIMED, SHARES, ReceptiveFieldSettings
 from vitscope.networks.finding.capture import capturing_tensors
 from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint
 
@@ -204,7 +204,7 @@ class Field:
 
 
 def measure_receptive_field(
-    given: OnModel, settings: Settings, seed: int | None, bootstrap: Given
+    given: OnModel, settings: ReceptiveFieldSettings, seed: int | None, bootstrap: Given
 ) -> pd.DataFrame:
     which = choose_receptive_field_points(given.model, given.cut_points, settings.cut_points)
     points = [given.cut_points[index] for index in which]

@@ -70,7 +70,7 @@ VIEWS = 6
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReceptiveFieldSettings:
     """The effective receptive field."""
 
     images: int = setting(50, "How many images at most its gradients are averaged over.", minimum=1)
@@ -93,7 +93,7 @@ RECEPTIVE_FIELD = Measure(
     figures={
         "receptive_field": FigureKind("show:plot_receptive_field", "claims:CLAIMS_RECEPTIVE_FIELD")
     },
-    settings=Settings,
+    settings=ReceptiveFieldSettings,
     arguments=together(
         whole_settings, lambda case: {"seed": case.study.analysis.seed}, named(bootstrap=bootstrap)
     ),

@@ -16,8 +16,8 @@ from vitscope.drawing.looks import INNER_SQUARE, MAP_COLORS, OUTER_SQUARE, SHADO
 from vitscope.drawing.panels import page_width
 
 _LABEL = "log₁₀(1 + G), over its largest"
-# The squares to draw, by their share of all contributions in percent.
 _HALF = 50
+# Squares that hold 50 % and 99 % of all contributions.
 _SQUARES = {_HALF: INNER_SQUARE, 99: OUTER_SQUARE}
 _AROUND = 1.35  # inches: the width of the colour bar and the names of models
 _TEXT_HEIGHT = 0.32  # inches: the height of a map's titles

@@ -284,10 +284,9 @@ class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
 @dataclass(frozen=True)
 class Use:
-    """Holds weights as they were read, the values, and what the network computed from both.
+    """Holds the attention weights read, the values, and the network's own product of both.
 
-    Each tensor has three dimensions: all places in the network's order, and the last two
-    dimensions of the network's tensor.
+    Each is (places, rows, columns), with all places in the network's order.
     """
 
     attention: Attention

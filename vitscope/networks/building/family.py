@@ -52,7 +52,7 @@ USUAL: dict[str, tuple[str, str] | dict[str, Any]] = {
 }
 
 
-class Wanted(NamedTuple):
+class WantedNetwork(NamedTuple):
     """Describes a network to build: its `arch`, its number of classes, and its input images."""
 
     arch: Mapping[str, Any]

@@ -17,7 +17,7 @@ from torch.utils.hooks import RemovableHandle
 
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.image_size import ImageSize, height_and_width
-from vitscope.networks.building.family import Wanted, module_of, refuse_unknown_family
+from vitscope.networks.building.family import WantedNetwork, module_of, refuse_unknown_family
 
 # The name, or the index, of the logits among a network's output tensors.
 Output = int | str | None
@@ -206,7 +206,7 @@ class Family(NamedTuple):
     `without_values` says whether the function works on the meta device.
     """
 
-    network: Callable[[Wanted], nn.Module]
+    network: Callable[[WantedNetwork], nn.Module]
     without_values: bool
 
     def build(
@@ -219,7 +219,7 @@ class Family(NamedTuple):
     ) -> nn.Module:
         """Build the network that `arch` describes; without `num_classes`, it has no classifier."""
         try:
-            network = self.network(Wanted(arch, num_classes or 0, image_size, channels))
+            network = self.network(WantedNetwork(arch, num_classes or 0, image_size, channels))
         except VitscopeError:
             raise
         except Exception as error:  # Networks refuse dimensions with errors of many types.
@@ -247,10 +247,10 @@ def find_family(name: str) -> Family:
 
 # A study's description of a network: `family`, `arch`, `classes`, `image_size`, and `mean`, whose
 # length is the number of channels.
-Network = Mapping[str, Any]
+NetworkEntry = Mapping[str, Any]
 
 
-def build_family_network(network: Network) -> nn.Module:
+def build_family_network(network: NetworkEntry) -> nn.Module:
     return find_family(network["family"]).build(
         network["arch"],
         network["classes"],
@@ -260,7 +260,7 @@ def build_family_network(network: Network) -> nn.Module:
     )
 
 
-def empty_network(network: Network) -> nn.Module:
+def empty_network(network: NetworkEntry) -> nn.Module:
     """Build a network to inspect, on the meta device (without values) if its family allows that."""
     without_values = find_family(network["family"]).without_values
     device = torch.device("meta" if without_values else "cpu")
@@ -284,7 +284,7 @@ class _Undrawn(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def uninitialized_network(network: Network) -> nn.Module:
+def uninitialized_network(network: NetworkEntry) -> nn.Module:
     """Build a network to load weights into, without initializing its parameters.
 
     Do not use the meta device for that, because it would import the compiler of torch.
@@ -294,7 +294,7 @@ def uninitialized_network(network: Network) -> nn.Module:
         return _run_eagerly_if_compiled(build_family_network(network))
 
 
-def drawn_network(network: Network, seed: int = 0) -> nn.Module:
+def drawn_network(network: NetworkEntry, seed: int = 0) -> nn.Module:
     """Build a network with its random initial values, drawn with `seed`."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
@@ -308,7 +308,7 @@ def _run_eagerly_if_compiled(model: nn.Module) -> nn.Module:
     return model
 
 
-def parameter_names(network: Network) -> list[str]:
+def parameter_names(network: NetworkEntry) -> list[str]:
     """Return the names of a network's parameters, without its buffers."""
     return [name for name, _ in empty_network(network).named_parameters()]
 

@@ -15,13 +15,13 @@ from vitscope.errors import VitscopeError, first_of, quoted
 from vitscope.files.tables import OF
 from vitscope.files.tensors import DTYPES, TensorFile, TensorWriter
 from vitscope.networks.building.networks import (
-    Network,
+    NetworkEntry,
     drawn_network,
     empty_network,
     fill,
     uninitialized_network,
 )
-from vitscope.networks.checkpoints.foreign import Foreign, Place, StateDict, read_foreign
+from vitscope.networks.checkpoints.foreign import Foreign, StateDict, WeightsPlace, read_foreign
 from vitscope.networks.checkpoints.translation import (
     SHOWN,
     Translated,
@@ -81,7 +81,7 @@ def _converted_array(name: str, tensor: Tensor) -> npt.NDArray[Any]:
     return array.astype(DTYPES[_converted_dtype(name, tensor)], copy=False)
 
 
-def load_converted_model(path: Path, network: Network) -> nn.Module:
+def load_converted_model(path: Path, network: NetworkEntry) -> nn.Module:
     """Build a network in evaluation mode, with the weights of a converted checkpoint."""
     # Switch off fused blocks of `nn.TransformerEncoder` in all jobs: they hide the residual stream.
     torch.backends.mha.set_fastpath_enabled(False)
@@ -111,7 +111,7 @@ def _refuse_quantized_weights(
 
 def convert(
     source: Path,
-    network: Network,
+    network: NetworkEntry,
     target: Path,
     *,
     label: str,
@@ -147,7 +147,7 @@ def convert(
     write_weights(target, fitted, metadata)
 
 
-def convert_made(network: Network, target: Path, *, label: str, origin: str) -> None:
+def convert_made(network: NetworkEntry, target: Path, *, label: str, origin: str) -> None:
     """Write the weights of a network that a user's function makes, drawn with a fixed seed."""
     model = drawn_network(network)
     weights = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
@@ -160,7 +160,7 @@ def convert_made(network: Network, target: Path, *, label: str, origin: str) -> 
 
 
 def _conversion_metadata(
-    network: Network, model: nn.Module, label: str, origin: str, sha256: str
+    network: NetworkEntry, model: nn.Module, label: str, origin: str, sha256: str
 ) -> dict[str, str]:
     return {
         OF: label,
@@ -175,8 +175,8 @@ def _conversion_metadata(
 
 
 def _choose_weights_to_convert(
-    foreign: Foreign, network: Network, model: nn.Module
-) -> tuple[Place, Translated]:
+    foreign: Foreign, network: NetworkEntry, model: nn.Module
+) -> tuple[WeightsPlace, Translated]:
     classifier = classifier_names(network) if network["classes"] is None else ()
     found = []
     for place in foreign.places:
@@ -187,7 +187,7 @@ def _choose_weights_to_convert(
 
 
 def _print_conversion_choice(
-    place: Place, foreign: Foreign, translated: Translated, where: str
+    place: WeightsPlace, foreign: Foreign, translated: Translated, where: str
 ) -> None:
     others = [quoted(each.key) for each in foreign.places if each is not place]
     if others:
@@ -212,7 +212,7 @@ def _check_finite_weights(weights: StateDict, what: str) -> None:
 
 
 def _describe_failed_conversion(
-    place: Place, foreign: Foreign, network: Network, model: nn.Module
+    place: WeightsPlace, foreign: Foreign, network: NetworkEntry, model: nn.Module
 ) -> str:
     """Describe the names of weights that do not fit, and the entries of their file."""
     about = ""

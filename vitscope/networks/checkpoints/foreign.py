@@ -161,7 +161,7 @@ PLAIN = frozenset(
 )
 
 
-class Place(NamedTuple):
+class WeightsPlace(NamedTuple):
     """Weights in a file, the key of their entry, and the prefix that was `before` their names."""
 
     key: str
@@ -172,7 +172,7 @@ class Place(NamedTuple):
 class Foreign(NamedTuple):
     """A file's weights, in the order to try them, its SHA-256, and its entries for messages."""
 
-    places: tuple[Place, ...]
+    places: tuple[WeightsPlace, ...]
     sha256: str
     entries: tuple[str, ...]
 
@@ -198,13 +198,13 @@ def read_foreign(
     where = f"{label}: {path}"
     found = find_weights(loaded, key, where)
     _check_foreign_ignore_patterns(ignore, found, where)
-    places: list[Place] = []
+    places: list[WeightsPlace] = []
     for place, tensors in found.items():
         kept = {n: t for n, t in tensors.items() if not any(fnmatchcase(n, p) for p in ignore)}
         # Skip later places that have a fault, since only the first is sure to be used.
         with suppress(VitscopeError) if places else nullcontext():
             _check_foreign_tensors(kept, path, where)
-            places.append(Place(place, *_without_prefixes(kept)))
+            places.append(WeightsPlace(place, *_without_prefixes(kept)))
     held = {name: count for name, count in _count_foreign_weights(loaded).items() if count}
     return Foreign(tuple(places), digest, tuple(_entries_in_words(held)))
 

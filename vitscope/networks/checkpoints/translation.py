@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitscope.errors import VitscopeError, first_of, quoted
-from vitscope.networks.building.networks import Network, empty_network
+from vitscope.networks.building.networks import NetworkEntry, empty_network
 from vitscope.networks.checkpoints.foreign import DEEPEST_NESTING, StateDict
 
 New = str | Callable[[re.Match[str]], str]
@@ -246,7 +246,7 @@ def find_misfits(
 def check_translated_names(
     weights: Mapping[str, Tensor],
     wanted: Mapping[str, Tensor],
-    network: Network,
+    network: NetworkEntry,
     what: str,
     *,
     named: Mapping[int, str] | None = None,
@@ -281,7 +281,7 @@ def check_translated_names(
     )
 
 
-def classifier_names(network: Network) -> set[str]:
+def classifier_names(network: NetworkEntry) -> set[str]:
     """Return the names of the weights that a network has only if it classifies."""
     some = empty_network({**network, "classes": network["classes"] or SOME_CLASSES})
     return some.state_dict().keys() - empty_network({**network, "classes": None}).state_dict()

@@ -20,7 +20,7 @@ from vitscope.networks.building.own_code import explain_network_code_failure
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import multiplies_values
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_points import CutPoint, Part, Side, write_cut_points
+from vitscope.networks.finding.cut_points import CutPoint, PartCosts, Side, write_cut_points
 from vitscope.networks.finding.cuts import Points
 from vitscope.networks.finding.dataflow import (
     Constant,
@@ -43,7 +43,7 @@ SHOWN = 3
 
 class Blocks(NamedTuple):
     table: pd.DataFrame
-    head: Part
+    head: PartCosts
     points: list[CutPoint]
     uncovered: list[str]
     warnings: list[str]
@@ -104,7 +104,7 @@ def list_blocks(
         raise
 
 
-def _describe_what_is_read(found: FoundPoints, parts: Sequence[Part]) -> str:
+def _describe_what_is_read(found: FoundPoints, parts: Sequence[PartCosts]) -> str:
     """Return how many sums of stream and branch, and how much of the work, is at cut points."""
     joins, missed = sum(point.how == "join" for point in found.points), sum(found.missed)
     whole = sum(part.operations for part in parts)
@@ -128,7 +128,7 @@ def _tabulate_blocks(
     name: str,
     points: Sequence[CutPoint],
     shapes: Sequence[Shape],
-    parts: Sequence[Part],
+    parts: Sequence[PartCosts],
     missed: Sequence[int],
 ) -> pd.DataFrame:
     # Count sums that are no cut points in the depth too: it is that of the whole network.
@@ -152,19 +152,19 @@ def _tabulate_blocks(
 
 def _measure_block_costs(
     model: nn.Module, run: Run, cut_points: Sequence[CutPoint], image: Tensor
-) -> tuple[list[Shape], list[Part], int]:
+) -> tuple[list[Shape], list[PartCosts], int]:
     """Return shapes at cut points, costs of the parts, and the number of unread parameters."""
     # On the meta device, attention runs as two products and a softmax even where other devices
     # fuse them.
     shapes: list[Shape] = []
-    parts: list[Part] = []
+    parts: list[PartCosts] = []
     weights = _BlockParameterCounter(model)
     operations, activations = FlopCounterMode(display=False), BlockActivationCounter()
 
     def end_part() -> None:
         total = operations.get_total_flops() // 2
         before = sum(part.operations for part in parts)
-        parts.append(Part(weights.take_count(), total - before, *activations.take()))
+        parts.append(PartCosts(weights.take_count(), total - before, *activations.take()))
 
     def end_part_at_cut(_: int, latent: Tensor) -> None:
         shapes.append(tuple(latent.shape[1:]))
@@ -287,14 +287,14 @@ LAYERS: tuple[Layer, ...] = get_args(Layer)
 OTHER: Layer = "other"
 
 
-class Place(NamedTuple):
+class BlockPlace(NamedTuple):
     block: int
     layer: Layer
 
 
 def place_parameters_in_blocks(
     model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor
-) -> dict[str, Place]:
+) -> dict[str, BlockPlace]:
     """Map each parameter's name to its block and layer, given at least two `images`."""
     with without_onednn():
         flow = record_dataflow(model, images)
@@ -307,7 +307,7 @@ def place_parameters_in_blocks(
             owner = owner.rpartition(".")[0]
         # A parameter is in the block in which its module first runs.
         block = bisect_left(cuts, flow.begun[owner])
-        places[name] = Place(block, layer if layer == "norm" else ends.get(block, layer))
+        places[name] = BlockPlace(block, layer if layer == "norm" else ends.get(block, layer))
     return places
 
 
@@ -361,7 +361,7 @@ class _BlockLayers:
     def _walk_to_layers(
         self, starts: Sequence[int], step: Callable[[int], Iterable[int]]
     ) -> Iterator[int]:
-        """Yield the operations that `step` reaches from `starts`, up to layers with weights."""
+        """Follow `step` from `starts`, and yield what it reaches; stop at layers with weights."""
         waiting, seen = [*starts], {*starts}
         while waiting:
             for index in step(waiting.pop()):

@@ -98,9 +98,9 @@ class Addition:
 class Join:
     """Lists, in order, the additions that join a branch to the stream.
 
-    `identity` says that the stream is unchanged since the previous cut point, so that exactly this
-    stream is left without the branch. `layout` is the layout of the last sum, or None if its two
-    sides cannot be read.
+    `identity`: the stream has not changed since the previous cut point; without the branch exactly
+    that stream remains. `layout` is the layout of the last sum, or None if its two sides cannot be
+    read.
     """
 
     additions: tuple[Addition, ...]
@@ -150,7 +150,7 @@ def parse_cut_points(text: str) -> list[CutPoint]:
     ]
 
 
-class Part(NamedTuple):
+class PartCosts(NamedTuple):
     """Holds the costs of the part that ends at a cut point, or of the head after the last point."""
 
     parameters: int
@@ -159,8 +159,8 @@ class Part(NamedTuple):
     peak: int
 
 
-def head_costs(metadata: Mapping[str, str]) -> Part:
-    return Part(*(int(metadata[f"head_{cost}"]) for cost in Part._fields))
+def head_costs(metadata: Mapping[str, str]) -> PartCosts:
+    return PartCosts(*(int(metadata[f"head_{cost}"]) for cost in PartCosts._fields))
 
 
 def read_cut_points(path: Path | str) -> list[CutPoint]:
@@ -198,7 +198,7 @@ CUT_POINT: Columns = {
     "width": ("int32", "width of the feature map"),
 }
 
-# The costs of the part that ends at a cut point, in the order of `Part`.
+# The costs of the part that ends at a cut point, in the order of `PartCosts`.
 COSTS: Columns = {
     "parameters": ("int64", "parameters between this cut point and the one before"),
     "operations": (

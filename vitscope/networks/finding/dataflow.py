@@ -323,7 +323,7 @@ class _DataflowConstants:
 
 
 Run = Callable[[Tensor], Any]
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 def blank_images(
@@ -334,8 +334,8 @@ def blank_images(
 
 
 def on_shapes(
-    model: nn.Module, network: Mapping[str, Any], make: Callable[[Run, Tensor], Made]
-) -> Made:
+    model: nn.Module, network: Mapping[str, Any], make: Callable[[Run, Tensor], Result]
+) -> Result:
     """Return `make(run, images)` for two blank images.
 
     Run on shapes alone if that works, and else with values.

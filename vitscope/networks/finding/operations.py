@@ -178,7 +178,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
     def _drop_values(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-        """If some tensor arguments have no values, drop the values of the others too."""
+        """If any tensor argument is on the meta device, move all others there."""
         leaves = [leaf for leaf in tree_leaves((args, dict(kwargs))) if isinstance(leaf, Tensor)]
         empty = [leaf.is_meta for leaf in leaves]
         if not any(empty) or all(empty):

@@ -17,7 +17,7 @@ from vitscope.networks.attention.finding import (
     find_attention,
 )
 from vitscope.networks.attention.reading import describe_misread_attentions
-from vitscope.networks.building.networks import Network, drawn_network, empty_network
+from vitscope.networks.building.networks import NetworkEntry, drawn_network, empty_network
 from vitscope.networks.checkpoints import weight_sources
 from vitscope.networks.checkpoints.conversion import convert, convert_made, load_converted_model
 from vitscope.networks.finding.blocks import Blocks, list_blocks
@@ -84,7 +84,7 @@ def _short_count(count: int) -> str:
 
 def check_network(
     name: str,
-    network: Network,
+    network: NetworkEntry,
     read_at: Mapping[str, Any],
     checkpoint: Mapping[str, Any],
     study: Path,
@@ -107,7 +107,7 @@ def check_network(
 
 def _build_network_to_check(
     name: str,
-    network: Network,
+    network: NetworkEntry,
     checkpoint: Mapping[str, Any],
     study: Path,
     root: Path,

@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from vitscope.errors import VitscopeError, nearest
-from vitscope.networks.building.family import Wanted
+from vitscope.networks.building.family import WantedNetwork
 from vitscope.networks.building.timm_import import import_timm
 
 
-def build_timm(network: type[nn.Module], wanted: Wanted, **options: Any) -> nn.Module:
+def build_timm(network: type[nn.Module], wanted: WantedNetwork, **options: Any) -> nn.Module:
     """Build the timm model that `arch` names or, without a name, a `network` of its dimensions."""
     given = {"num_classes": wanted.classes, "in_chans": wanted.channels}
     options = {**wanted.arch, **given, **options}
@@ -34,10 +34,12 @@ def build_timm(network: type[nn.Module], wanted: Wanted, **options: Any) -> nn.M
     return model
 
 
-def timm_builder(module: str, network: str, *, sized: bool = True) -> Callable[[Wanted], nn.Module]:
+def timm_builder(
+    module: str, network: str, *, sized: bool = True
+) -> Callable[[WantedNetwork], nn.Module]:
     """Return a function that builds a timm network; a `sized` class takes the image size."""
 
-    def build(wanted: Wanted) -> nn.Module:
+    def build(wanted: WantedNetwork) -> nn.Module:
         kind = getattr(import_timm(f"timm.models.{module}"), network)
         return build_timm(kind, wanted, **({"img_size": wanted.image_size} if sized else {}))
 

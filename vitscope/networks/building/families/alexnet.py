@@ -5,8 +5,8 @@ from typing import Any
 
 from torch import nn
 
-from vitscope.networks.building.families.vgg import Classifier
-from vitscope.networks.building.family import Wanted
+from vitscope.networks.building.families.vgg import VggClassifier
+from vitscope.networks.building.family import WantedNetwork
 
 ARCH = {
     "properties": {
@@ -49,10 +49,10 @@ class AlexNet(nn.Sequential):
             conv_relu(6 * width, 4 * width, 3, padding=1),
             conv_relu(4 * width, 4 * width, 3, padding=1),
         )
-        features = Classifier(side * side * 4 * width, hidden, num_classes)
+        features = VggClassifier(side * side * 4 * width, hidden, num_classes)
         self.classifier = nn.Sequential(pools[2], nn.AdaptiveAvgPool2d(side), features)
 
 
-def network(wanted: Wanted) -> nn.Module:
+def network(wanted: WantedNetwork) -> nn.Module:
     width, hidden = wanted.arch.get("width", 64), wanted.arch.get("hidden", 4096)
     return AlexNet(width, hidden, wanted.arch["stem"], wanted.classes, wanted.channels)

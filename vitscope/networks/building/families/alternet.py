@@ -19,7 +19,7 @@ from vitscope.networks.building.families._parts import (
     drop_rates,
     stem_pooling,
 )
-from vitscope.networks.building.family import Wanted
+from vitscope.networks.building.family import WantedNetwork
 
 ARCH = {
     "properties": {
@@ -75,7 +75,7 @@ def bn_relu_conv(in_channels: int, channels: int, kernel: int, stride: int = 1) 
     return nn.Sequential(nn.BatchNorm2d(in_channels), nn.ReLU(), conv)
 
 
-class Attention(nn.Module):
+class BiasedAttention(nn.Module):
     """Applies multi-head self-attention over all positions of a map, with a bias for every pair."""
 
     def __init__(self, in_channels: int, channels: int, heads: int, head_dim: int) -> None:
@@ -95,7 +95,7 @@ class Attention(nn.Module):
         return out
 
 
-class PositionMixing(nn.Module):
+class BiasMixing(nn.Module):
     """Mixes positions with weights that come from the biases alone, without queries and keys."""
 
     def __init__(self, in_channels: int, channels: int, heads: int, head_dim: int) -> None:
@@ -119,7 +119,7 @@ class WindowAttention(nn.Module):
     ) -> None:
         super().__init__()
         window, mixing = arch["window"], arch["mixing"]
-        kind = Attention if mixing == "attention" else PositionMixing
+        kind = BiasedAttention if mixing == "attention" else BiasMixing
         self.attn = kind(in_channels, channels, heads, arch["head_dim"])
         self.window = window
         distances = 2 * window - 1
@@ -141,7 +141,7 @@ class WindowAttention(nn.Module):
         return whole
 
 
-class Block(nn.Module):
+class AlterNetBlock(nn.Module):
     """A pre-activation block; a projecting shortcut starts after the first activation."""
 
     def __init__(self, in_channels: int, channels: int, stride: int, dropped: float) -> None:
@@ -156,7 +156,7 @@ class Block(nn.Module):
         return out
 
 
-class ConvBlock(Block):
+class ConvBlock(AlterNetBlock):
     def __init__(
         self, in_channels: int, width: int, stride: int, kind: str, dropped: float
     ) -> None:
@@ -181,7 +181,7 @@ class ConvBlock(Block):
         return self.join(branch, x, activated)
 
 
-class AttentionBlock(Block):
+class AttentionBlock(AlterNetBlock):
     def __init__(
         self, channels: int, width: int, heads: int, arch: Mapping[str, Any], dropped: float
     ) -> None:
@@ -197,7 +197,7 @@ class AttentionBlock(Block):
         return self.join(self.attn(self.norm2(self.conv(activated))), x, activated)
 
 
-class Classifier(nn.Module):
+class AlterNetClassifier(nn.Module):
     """Normalization, activation, global average pooling and, given classes, a linear layer."""
 
     def __init__(self, channels: int, num_classes: int) -> None:
@@ -235,7 +235,7 @@ class AlterNet(nn.Sequential):
                     layers.append(ConvBlock(channels, inner, stride, kind, next(rates)))
                     channels = inner * EXPANSION[kind]
             self.add_module(f"layer{stage + 1}", nn.Sequential(*layers))
-        self.classifier = nn.Sequential(Classifier(channels, num_classes))
+        self.classifier = nn.Sequential(AlterNetClassifier(channels, num_classes))
 
 
 def attending_blocks(arch: Mapping[str, Any], stage: int) -> list[bool]:
@@ -244,7 +244,7 @@ def attending_blocks(arch: Mapping[str, Any], stage: int) -> list[bool]:
     return [False] * plain + [False, True] * attending
 
 
-def network(wanted: Wanted) -> nn.Module:
+def network(wanted: WantedNetwork) -> nn.Module:
     arch = wanted.arch
     full = {**DEFAULTS, **DEPTHS.get(arch.get("depth", 0), {}), **arch}
     if full["stem"] and "window" not in arch:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError, quoted
-from vitscope.networks.building.family import Wanted
+from vitscope.networks.building.family import WantedNetwork
 from vitscope.networks.building.own_code import path_in_study, shown
 from vitscope.web.hub import OnHub
 
@@ -62,7 +62,7 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
     return {**arch, "config": config}
 
 
-def network(wanted: Wanted) -> "nn.Module":
+def network(wanted: WantedNetwork) -> "nn.Module":
     """Build the classifier that the configuration describes, with the image size given there."""
     from vitscope.networks.building.timm_import import declare_torchvision_operators
 

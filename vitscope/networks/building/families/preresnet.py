@@ -3,7 +3,7 @@
 from torch import nn
 
 from vitscope.networks.building.families import alternet, resnet
-from vitscope.networks.building.family import Wanted
+from vitscope.networks.building.family import WantedNetwork
 
 ARCH = {
     "properties": {
@@ -18,7 +18,7 @@ ARCH = {
 }
 
 
-def network(wanted: Wanted) -> nn.Module:
+def network(wanted: WantedNetwork) -> nn.Module:
     """Build an AlterNet without attention and with a shorter name for its stem."""
     blocks = resnet.DEPTHS.get(wanted.arch.get("depth", 0), {})
     full = {**alternet.DEFAULTS, **blocks, **wanted.arch, "attention": (0, 0, 0, 0)}

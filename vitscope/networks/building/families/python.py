@@ -3,7 +3,7 @@
 from torch import nn
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.family import Wanted
+from vitscope.networks.building.family import WantedNetwork
 from vitscope.networks.building.networks import unwrap_compiled
 from vitscope.networks.building.own_code import call_user_function, function_keywords
 from vitscope.networks.building.timm_import import declare_torchvision_operators
@@ -34,7 +34,7 @@ PREPARED_BY = "vitscope.networks.building.own_code"
 WITH_VALUES = True
 
 
-def network(wanted: Wanted) -> nn.Module:
+def network(wanted: WantedNetwork) -> nn.Module:
     """Call the user's function with its keywords, but without the classes or the image size."""
     declare_torchvision_operators()
     arch = wanted.arch

@@ -13,7 +13,7 @@ from vitscope.networks.building.families._parts import (
     drop_rates,
     stem_pooling,
 )
-from vitscope.networks.building.family import Wanted
+from vitscope.networks.building.family import WantedNetwork
 
 ARCH = {
     "properties": {
@@ -56,7 +56,7 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-class Block(nn.Module):
+class ResNetBlock(nn.Module):
     """A residual block: two 3x3 convolutions or a bottleneck, a shortcut, and ReLU at the end."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Block(nn.Module):
         return out
 
 
-class Classifier(nn.Module):
+class ResNetClassifier(nn.Module):
     def __init__(self, channels: int, num_classes: int) -> None:
         super().__init__()
         self.dense = nn.Linear(channels, num_classes) if num_classes else nn.Identity()
@@ -112,13 +112,13 @@ class ResNet(nn.Sequential):
             layers = []
             for index in range(depth):
                 stride = 2 if stage > 0 and index == 0 else 1
-                layers.append(Block(channels, width * 2**stage, stride, arch, next(rates)))
+                layers.append(ResNetBlock(channels, width * 2**stage, stride, arch, next(rates)))
                 channels = width * 2**stage * EXPANSION[arch["block"]]
             self.add_module(f"layer{stage + 1}", nn.Sequential(*layers))
-        self.classifier = nn.Sequential(Classifier(channels, num_classes))
+        self.classifier = nn.Sequential(ResNetClassifier(channels, num_classes))
 
 
-def network(wanted: Wanted) -> nn.Module:
+def network(wanted: WantedNetwork) -> nn.Module:
     full = {**DEFAULTS, **DEPTHS.get(wanted.arch.get("depth", 0), {}), **wanted.arch}
     if full["block"] == "basic" and (full["groups"], full["group_width"]) != (1, 64):
         raise ValueError("`groups` and `group_width` are of bottlenecks")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError, nearest, quoted
-from vitscope.networks.building.family import Wanted
+from vitscope.networks.building.family import WantedNetwork
 
 if TYPE_CHECKING:
     from torch import nn
@@ -31,7 +31,7 @@ ARCH = {
 PREPARED_BY = "vitscope.networks.building.families.timm"
 
 
-def network(wanted: Wanted) -> "nn.Module":
+def network(wanted: WantedNetwork) -> "nn.Module":
     """Build a model of timm; pass the image size to models that take one."""
     from vitscope.networks.building.timm_import import import_timm
 

@@ -3,7 +3,7 @@
 from torch import nn
 
 from vitscope.networks.building.families._parts import build_timm
-from vitscope.networks.building.family import Wanted
+from vitscope.networks.building.family import WantedNetwork
 from vitscope.networks.building.timm_import import import_timm
 
 ARCH = {
@@ -17,7 +17,7 @@ ARCH = {
 }
 
 
-def network(wanted: Wanted) -> nn.Module:
+def network(wanted: WantedNetwork) -> nn.Module:
     resnet = import_timm("timm.models.resnet")
     blocks = {"basic": resnet.BasicBlock, "bottleneck": resnet.Bottleneck}
     kind = wanted.arch.get("block")

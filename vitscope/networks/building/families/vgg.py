@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from vitscope.networks.building.family import Wanted
+from vitscope.networks.building.family import WantedNetwork
 
 ARCH = {
     "properties": {
@@ -28,7 +28,7 @@ LAYERS = {11: (1, 1, 2, 2, 2), 13: (2,) * 5, 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 
 WIDTHS = (1, 2, 4, 8, 8)
 
 
-class Block(nn.Module):
+class VggBlock(nn.Module):
     def __init__(self, in_channels: int, channels: int, preactivation: bool) -> None:
         super().__init__()
         self.conv = nn.Conv2d(in_channels, channels, 3, padding=1, bias=False)
@@ -45,7 +45,7 @@ class Block(nn.Module):
         return out
 
 
-class Classifier(nn.Module):
+class VggClassifier(nn.Module):
     def __init__(self, features: int, hidden: int, num_classes: int) -> None:
         super().__init__()
         self.dense1, self.dense2 = nn.Linear(features, hidden), nn.Linear(hidden, hidden)
@@ -59,16 +59,16 @@ class Classifier(nn.Module):
         return out
 
 
-def network(wanted: Wanted) -> nn.Module:
+def network(wanted: WantedNetwork) -> nn.Module:
     arch, channels, model = wanted.arch, wanted.channels, nn.Sequential()
     width, preactivation = arch.get("width", 64), arch.get("preactivation")
     for stage, (times, depth) in enumerate(zip(WIDTHS, LAYERS[arch["depth"]], strict=True)):
         layers: list[nn.Module] = [nn.MaxPool2d(2)] if stage else []
         for _ in range(depth):
-            layers.append(Block(channels, width * times, bool(preactivation)))
+            layers.append(VggBlock(channels, width * times, bool(preactivation)))
             channels = width * times
         model.add_module(f"layer{stage}", nn.Sequential(*layers))
-    classifier = Classifier(7 * 7 * channels, arch.get("hidden", 4096), wanted.classes)
+    classifier = VggClassifier(7 * 7 * channels, arch.get("hidden", 4096), wanted.classes)
     model.add_module(
         "classifier", nn.Sequential(nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(7), classifier)
     )

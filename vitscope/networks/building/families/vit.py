@@ -3,7 +3,7 @@
 from torch import nn
 
 from vitscope.networks.building.families._parts import build_timm, replace_attention
-from vitscope.networks.building.family import Wanted
+from vitscope.networks.building.family import WantedNetwork
 from vitscope.networks.building.timm_import import import_timm
 
 ARCH = {
@@ -50,7 +50,7 @@ ARCH = {
 }
 
 
-def network(wanted: Wanted) -> nn.Module:
+def network(wanted: WantedNetwork) -> nn.Module:
     """Build a ViT by name or by dimensions; replace its attention if `arch` asks for that."""
     transformer = import_timm("timm.models.vision_transformer").VisionTransformer
     arch, own = wanted.arch, ("attention_window", "mixing")
