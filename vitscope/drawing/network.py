@@ -2,6 +2,7 @@
 
 from math import ceil
 from textwrap import fill
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -100,7 +101,7 @@ def _write_network_stages(rows: list[Axes], points: pd.DataFrame, least: float) 
 
     Nothing is written over stages of a single stem or of fewer than `least` blocks.
     """
-    over = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    over: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
     over |= {"ha": "center", "va": "bottom", "color": GRAY, "fontsize": "x-small"}
     for stage, members in points.groupby("stage", sort=False):
         first, last = members.index[[0, -1]]

@@ -97,7 +97,7 @@ def _plot_areas(table: pd.DataFrame, members: Members, change: str) -> Figure:
                 line = panel.look.hollow if method in _RANDOM else panel.look.line
                 draw_points_with_intervals(panel.axes, height, of_method.loc[method], line)
         if "random" in of_method.index:
-            panel.axes.axvline(of_method.loc["random", "area"], **REFERENCE, zorder=0)
+            panel.axes.axvline(float(of_method["area"]["random"]), **REFERENCE, zorder=0)
         panel.axes.set_xlim(0, 105 * rows["area_high"].fillna(rows["area"]).max())
     panels.legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
     panels.legend.add_line("random map", REFERENCE)
