@@ -10,6 +10,7 @@ import pytest
 import vitscope
 from vitscope.drawing.curves_page import page_of_curves
 from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import look_of
 from vitscope.jobs.curves import CURVES, show_curves_job, tables_of_curves
 from vitscope.jobs.figures import KINDS_OF_PAGE
 from vitscope.jobs.job import Resources
@@ -96,6 +97,44 @@ def test_what_has_no_value_has_no_point_and_no_text_is_an_element() -> None:
     found.feed(page)
     assert not {"img", "b", "i", "u"} & {*found.names}
     assert found.names.count("script") == 2
+
+
+def page_of(*members: Member, images: list[int] | None = None) -> str:
+    rows = {
+        "index": [0],
+        "depth": [0],
+        "kind": "msa",
+        "name": "b",
+        "value": [1],
+        "low": 0,
+        "high": 2,
+    }
+    table = pd.concat([pd.DataFrame(rows).assign(model=each.model) for each in members])
+    known = {} if images is None else {"images": images}
+    return page_of_curves("t", members, {"u": table.assign(**known)})
+
+
+def test_three_families_are_on_at_first_in_the_colours_of_figures() -> None:
+    named = ("resnet", "vit", "vit", "vit", "vit", "vit", "swin", "pit", "pit")
+    members = [Member(f"m{at}", f"M{at}", family) for at, family in enumerate(named)]
+    page = page_of(*members)
+    boxes = re.findall(r'border-color: (#\w+)"><input type="checkbox"( checked)?> (\w+)<', page)
+    assert [label for _, checked, label in boxes if checked] == ["M0", "M1", "M6"]
+    colors = {label: color for color, _, label in boxes}
+    for at in (0, 1, 6, 7):
+        assert colors[f"M{at}"] == look_of(members[at]).color
+    looks = [(each["color"], each["dashes"]) for each in data_of(page)["models"]]
+    assert len({*looks}) == len(members)
+    # With fewer families, three models are on.
+    few = re.findall(r"checked> (\w+)", page_of(*members[1:6]))
+    assert few == ["M1", "M2", "M3"]
+
+
+def test_a_curve_says_on_how_many_images_it_was_measured() -> None:
+    members = [Member("a", "A", "vit"), Member("b", "B", "resnet")]
+    assert '<p class="n">Measured on 250 images.</p>' in page_of(*members, images=[250, 250])
+    assert "Measured on 250 to 1,000 images." in page_of(*members, images=[250, 1000])
+    assert "Measured on" not in page_of(*members)
 
 
 class Elements(HTMLParser):

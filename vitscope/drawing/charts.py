@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vitscope.claims.points import AllPublished, Points, bands
 from vitscope.claims.statistics import certain_signs
 from vitscope.drawing.changes import Bars, Change
-from vitscope.drawing.figure import Members, rows_of
+from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import published_legend_label
 from vitscope.drawing.looks import DOTTED, Look
 from vitscope.drawing.panels import Panel, Scales, members_apart, stack_panels
@@ -223,6 +224,7 @@ class Chart:
     ) -> Figure:
         """Draw a panel for each model in each row, or with `together` one panel of all models.
 
+        Where some models are trainings of one recipe, `together` makes a panel for each recipe.
         With `change`, draw the change of a value over each block in place of the value.
         """
         if change and together:
@@ -241,13 +243,13 @@ class Chart:
         apart = members_apart(members, curves)
         if any(rows.repeats for rows in self.rows):
             apart = [member for member in members if member.model in curves]
-        count = 1 if together else len(members)
-        stacked = stack_panels(count + len(apart), len(self.rows))
+        groups = _groups_together(members) if together else [[member] for member in members]
+        stacked = stack_panels(len(groups) + len(apart), len(self.rows))
         for panels, rows in zip(stacked, self.rows, strict=True):
             table, order = _choose_rows(tables[rows.table], rows.where), self.across.order
             if together:
                 panels.legend.add_models(members)
-                shown = [*panels.of_models_together(members, table, order)]
+                shown = [*panels.of_groups(groups, table, order)]
             else:
                 shown = [*panels.of_models(members, table, order, published)]
             beside = panels.of_published(apart, curves if rows.theirs else {}) if apart else ()
@@ -309,10 +311,19 @@ class Chart:
             rows.scale(*dict.fromkeys(each.axes for each in (*shown, *beside)))
 
 
+def _groups_together(members: Members) -> list[list[Member]]:
+    """Return the models of each panel: by recipe if one has several trainings, else all."""
+    groups: dict[str, list[Member]] = {}
+    for member in members:
+        groups.setdefault(member.recipe or member.model, []).append(member)
+    return [*groups.values()] if len(groups) < len(members) else [[*members]]
+
+
 def _draw_chart_bands(shown: Sequence[Panel], cut_points: Sequence[pd.DataFrame]) -> None:
     """Draw the depth bands; in a shared panel, only if all models have the same bands."""
-    if len({panel.axes for panel in shown}) == len(shown):
-        for panel, points in zip(shown, cut_points, strict=True):
+    of_axes: dict[Axes, list[tuple[Panel, pd.DataFrame]]] = {}
+    for panel, points in zip(shown, cut_points, strict=True):
+        of_axes.setdefault(panel.axes, []).append((panel, points))
+    for (panel, points), *others in of_axes.values():
+        if all(bands(each) == bands(points) for _, each in others):
             panel.draw_bands(points)
-    elif all(bands(points) == bands(cut_points[0]) for points in cut_points):
-        shown[0].draw_bands(cut_points[0])

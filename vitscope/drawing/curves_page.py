@@ -7,10 +7,13 @@ from typing import Any
 
 import pandas as pd
 
+from vitscope.drawing.counts import say_count
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.looks import LABELS_OF_KINDS, Look, looks_of
+from vitscope.drawing.looks import LABELS_OF_KINDS, Look, look_of, looks_of
 from vitscope.files.pages import html_page
 
+# How many models are switched on at first.
+_AT_FIRST = 3
 _TEXT = (
     "Point at a curve, or walk along curves with the arrow keys: a block, its value, and the 95 % "
     "interval over images, which is the shade. Filled points follow an MSA. Across: normalized "
@@ -27,6 +30,7 @@ svg.curves { width: 100%; touch-action: pan-y; font-size: 11px; }
 .curves circle { fill: white; stroke-width: 1.2; }
 .curves circle.msa { fill: inherit; }
 .curves circle.near { stroke-width: 5; }
+p.n { margin: -.6em 0 0; color: #595959; }
 #models { position: sticky; top: 0; background: white; padding: .4em 0; }
 #models label { display: inline-block; margin-right: 1em; border-bottom: 3px solid; }
 #note { position: fixed; left: 0; top: 0; margin: 0; padding: .1em .5em; max-width: 90%;
@@ -100,7 +104,8 @@ def page_of_curves(
     title: str, members: Sequence[Member], curves: Mapping[str, pd.DataFrame]
 ) -> str:
     """Return the page; `curves` maps a label to a table with `depth`, `value`, `low` and `high`."""
-    looks = dict(zip(members, looks_of(members), strict=True))
+    looks = dict(zip(members, _looks_on_page(members), strict=True))
+    first = _shown_at_first(members)
     shown = {
         "models": [
             {"name": member.model, "color": look.color, "dashes": _svg_dashes(look)}
@@ -112,14 +117,15 @@ def page_of_curves(
         ],
     }
     boxes = "\n".join(
-        f'<label style="border-color: {look.color}"><input type="checkbox" checked> '
-        f"{escape(member.label)}</label>"
+        f'<label style="border-color: {look.color}"><input type="checkbox"'
+        f"{' checked' * (member in first)}> {escape(member.label)}</label>"
         for member, look in looks.items()
     )
     plots = "\n".join(
-        f'<h2 id="curve{number}">{escape(label)}</h2>\n<svg class="curves" tabindex="0" '
-        f'role="group" aria-labelledby="curve{number}" viewBox="0 0 720 230"></svg>'
-        for number, label in enumerate(curves)
+        f'<h2 id="curve{number}">{escape(label)}</h2>\n{_note_of_count(table)}'
+        f'<svg class="curves" tabindex="0" role="group" aria-labelledby="curve{number}" '
+        f'viewBox="0 0 720 230"></svg>'
+        for number, (label, table) in enumerate(curves.items())
     )
     # Escape `<`, so that no text from a study can close the `<script>` element.
     data = json.dumps(shown).replace("<", r"\u003c")
@@ -130,6 +136,26 @@ def page_of_curves(
         f'<script type="application/json" id="data">{data}</script>\n'
         f"<script>\n{_SCRIPT}</script>",
     )
+
+
+def _looks_on_page(members: Sequence[Member]) -> list[Look]:
+    """Return looks that differ; the first model of a family looks as it does in figures."""
+    looks = list(map(look_of, members))
+    varied = zip(looks, looks_of(members), strict=True)
+    return [own if own not in looks[:at] else look for at, (own, look) in enumerate(varied)]
+
+
+def _shown_at_first(members: Sequence[Member]) -> list[Member]:
+    """Return the first models of three families or, where there are fewer, three models."""
+    families = [member.family for member in members]
+    ahead = [each for at, each in enumerate(members) if families[at] not in families[:at]]
+    return [*ahead, *(each for each in members if each not in ahead)][:_AT_FIRST]
+
+
+def _note_of_count(table: pd.DataFrame) -> str:
+    """Return on how many images curves were measured, as a paragraph; empty if that is unknown."""
+    said = say_count(table)
+    return f'<p class="n">Measured on {said}.</p>\n' if said else ""
 
 
 def _svg_dashes(look: Look) -> str:

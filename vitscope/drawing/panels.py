@@ -158,10 +158,21 @@ class Panels:
         self, members: Sequence[Member], table: pd.DataFrame, order: Sequence[str]
     ) -> Iterator[Panel]:
         """Yield the first panel once for each model, with looks that tell models apart."""
-        for member, look in zip(members, looks_of(members), strict=True):
-            rows = rows_of(table, member.model, order)
-            count_rows(rows, self.axes[0])
-            yield Panel(self.axes[0], look, self.legend, rows)
+        yield from self.of_groups([members], table, order)
+
+    def of_groups(
+        self, groups: Sequence[Sequence[Member]], table: pd.DataFrame, order: Sequence[str]
+    ) -> Iterator[Panel]:
+        """Yield a panel of each group once for each of its models; looks tell all models apart."""
+        members = [member for group in groups for member in group]
+        looks = iter(looks_of(members))
+        for axes, group in zip(self.axes, groups, strict=False):
+            if self.titled and len(groups) > 1:
+                axes.set_title(self.in_lines(group[0].label))
+            for member, look in zip(group, looks, strict=False):
+                rows = rows_of(table, member.model, order)
+                count_rows(rows, axes)
+                yield Panel(axes, look, self.legend, rows)
 
     def finish(self, x: str, y: str, scales: Scales | None = None) -> Figure:
         self.label(x, y, scales)

@@ -73,7 +73,8 @@ class ByDepth(ByBlock):
     together: bool | None = optional(
         "For `feature_variance`, `normalized_variance`, `spatial_share`, `token_similarity`, "
         "`mean_token` and measures of your own: whether all models share one panel, as for "
-        "several trainings of one network; if left out, each has its own."
+        "several trainings of one network, or those of each recipe, where there are trainings of "
+        "several; if left out, each has its own."
     )
 
 

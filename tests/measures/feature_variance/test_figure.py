@@ -5,6 +5,7 @@ import pytest
 from tests.helpers.claims import published
 from tests.helpers.drawing import RESNET, VIT, drawn_from
 from tests.helpers.shown import legend_labels, spans
+from vitscope.claims.points import bands
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.package_data import PUBLISHED_POINTS
@@ -44,6 +45,33 @@ def test_models_together_share_a_panel_and_its_scale(table):
     assert {"ViT, seed 0", "ViT, seed 2", "95 % interval", "MSA"} <= {*legend_labels(figure)}
     assert len(spans(axes)) == (rows["kind"] == "msa").sum()
     assert axes.get_ylim()[0] == 0
+
+
+def test_trainings_of_several_recipes_have_a_panel_for_each(table):
+    recipes = {"resnet": RESNET.label, "vit": VIT.label}
+    members = [
+        Member(f"{recipe}_{seed}", f"{label}, seed {seed}", recipe, recipe=f"{recipe}_0")
+        for recipe, label in recipes.items()
+        for seed in range(3)
+    ]
+    rows = pd.concat(
+        [table[table["model"] == each.family].assign(model=each.model) for each in members]
+    )
+    figure = drawn(rows, members=members, together=True)
+    assert [axes.get_title() for axes in figure.axes] == [
+        f"{RESNET.label}, seed 0",
+        f"{VIT.label}, seed 0",
+    ]
+    for axes, recipe in zip(figure.axes, recipes, strict=True):
+        of_recipe = table[table["model"] == recipe].sort_values("index")
+        curves = [line for line in axes.lines if len(line.get_xdata()) == len(of_recipe)]
+        assert len(curves) == 3
+        for line in curves:
+            np.testing.assert_array_equal(line.get_ydata(), of_recipe["variance"])
+        assert len({(line.get_color(), line.get_linestyle()) for line in curves}) == 3
+        # The bands are those of the recipe.
+        assert len(spans(axes)) == len(bands(of_recipe))
+    assert {each.label for each in members} <= {*legend_labels(figure)}
 
 
 def test_bands_that_differ_are_left_out(table):
