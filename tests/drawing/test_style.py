@@ -6,11 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
+from matplotlib.image import imread
 
 from tests.drawing.test_every_kind import rows_of
 from tests.helpers.drawing import RESNET, VIT, draw_kind, styled
 from tests.helpers.shown import boxes_of, flaws
+from vitscope.drawing import saving
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
 from vitscope.drawing.panels import columns_of, make_panels
@@ -66,6 +70,76 @@ def test_a_font_that_there_is_not_is_refused() -> None:
     )
     with pytest.raises(VitscopeError, match=wanted), style(STYLE, {"font": "Dejavu"}):
         pass
+
+
+def test_a_font_that_was_installed_since_the_index_was_made_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    indexed = [font for font in fontManager.ttflist if font.name != "DejaVu Serif"]
+    (regular,) = [
+        font.fname
+        for font in fontManager.ttflist
+        if Path(font.fname).name == "DejaVuSerif.ttf" and "mpl-data" in font.fname
+    ]
+    monkeypatch.setattr(fontManager, "ttflist", indexed)
+    monkeypatch.setattr(saving, "findSystemFonts", lambda: [regular])
+    with style(STYLE, {"font": "DejaVu Serif"}):
+        assert matplotlib.rcParams["font.sans-serif"][0] == "DejaVu Serif"
+
+
+def figure_of_all() -> Figure:
+    """Draw text, lines with marks, a bar, a neutral shade, and a map with a line."""
+    figure = Figure(layout="constrained")
+    plain, over = figure.subplots(1, 2)
+    plain.plot([0, 1], [0, 1], color="#d62728", marker="o", markersize=4, linewidth=1)
+    plain.plot([0, 1], [1, 0], color="black", markerfacecolor="white", marker="s")
+    plain.bar([0], [1], facecolor="white", edgecolor="#595959", linewidth=0.4)
+    plain.fill_between([0, 1], 0, 1, color="#7f7f7f", alpha=0.2, lw=0)
+    plain.set_title("title")
+    over.imshow(np.eye(2))
+    over.axhline(0.5, color="white")
+    return figure
+
+
+def test_a_dark_background_turns_neutral_colours_and_no_others(tmp_path: Path) -> None:
+    with style(STYLE, {"background": "dark"}):
+        figure = figure_of_all()
+        save(figure, tmp_path / "a.png", "a", {})
+        # Saving once more changes nothing.
+        save(figure, tmp_path / "b.png", "a", {})
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    plain, over = figure.axes
+    of_model, black = plain.lines
+    ink, ground = 0.94, 0.08
+    assert to_rgb(figure.get_facecolor()) == pytest.approx((ground,) * 3)
+    assert to_rgb(plain.get_facecolor()) == pytest.approx((ground,) * 3)
+    assert to_rgb(of_model.get_color()) == to_rgb("#d62728")
+    assert to_rgb(black.get_color()) == pytest.approx((ink,) * 3)
+    assert to_rgb(black.get_markerfacecolor()) == pytest.approx((ground,) * 3)
+    assert to_rgb(plain.title.get_color()) == pytest.approx((ink,) * 3)
+    assert to_rgb(plain.patches[0].get_facecolor()) == pytest.approx((ground,) * 3)
+    # 0x59 of 0xff lies as far from black as its counterpart from the ink.
+    gray = ink + (ground - ink) * 0x59 / 0xFF
+    assert to_rgb(plain.patches[0].get_edgecolor()) == pytest.approx((gray,) * 3)
+    assert plain.collections[0].get_facecolor()[0, 3] == pytest.approx(0.2)
+    assert to_rgb(over.lines[0].get_color()) == (1, 1, 1)
+    labels = [*plain.get_xticklabels(), *plain.get_yticklabels()]
+    assert {to_rgb(label.get_color()) for label in labels} == {(ink,) * 3}
+    # What is dark around the panels is dark in the file.
+    corner = imread(tmp_path / "a.png")[0, 0, :3]
+    np.testing.assert_allclose(corner, ground, atol=1 / 255)
+
+
+def test_lines_and_marks_grow_with_large_text_and_never_shrink(tmp_path: Path) -> None:
+    found = {}
+    for size in (5, 7, 10.5):
+        with style(STYLE, {"font_size": size}):
+            figure = figure_of_all()
+            save(figure, tmp_path / "a.png", "a", {})
+        line, bar = figure.axes[0].lines[0], figure.axes[0].patches[0]
+        found[size] = [line.get_linewidth(), line.get_markersize(), bar.get_linewidth()]
+    assert found[5] == found[7] == [1, 4, 0.4]
+    assert found[10.5] == pytest.approx([1.5, 6, 0.6])
 
 
 def test_a_palette_changes_a_colour_and_no_marker() -> None:

@@ -273,8 +273,8 @@ _DASHES: tuple[Any, ...] = (
     (0, (7, 1.4)),
 )
 
-# The colours of the paper, without their yellow end, which is too light on white.
-_DEPTH_COLORS = matplotlib.colormaps["plasma"](np.linspace(0, 0.76, 256))
+# The part of the colours of the paper that is seen on white, and on a dark background.
+_DEPTHS = {False: (0, 0.76), True: (0.24, 1)}
 
 
 _family_colors: ContextVar[Mapping[str, str]] = ContextVar("colours of families")
@@ -285,6 +285,18 @@ def with_palette(colors: Mapping[str, str]) -> AbstractContextManager[None]:
     # A `preresnet`, which has the blocks of an AlterNet, is still a ResNet.
     preresnet = {"preresnet": colors["resnet"]} if "resnet" in colors else {}
     return with_variable(_family_colors, {**preresnet, **colors})
+
+
+_dark: ContextVar[bool] = ContextVar("whether the background is dark", default=False)
+
+
+def with_background(name: str) -> AbstractContextManager[None]:
+    """Set the background, "light" or "dark", within a `with` block."""
+    return with_variable(_dark, name == "dark")
+
+
+def is_dark() -> bool:
+    return _dark.get()
 
 
 def look_of(member: Member) -> Look:
@@ -332,7 +344,8 @@ def text_scale() -> float:
 
 def depth_colors() -> Colormap:
     """Return the colour map of depth, from the first cut point to the last."""
-    return LinearSegmentedColormap.from_list("depth", _DEPTH_COLORS)
+    shades = matplotlib.colormaps["plasma"](np.linspace(*_DEPTHS[is_dark()], 256))
+    return LinearSegmentedColormap.from_list("depth", shades)
 
 
 def depth_color(depth: float) -> str:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -12,13 +12,14 @@ from xml.etree import ElementTree
 import matplotlib.style
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.font_manager import fontManager
+from matplotlib.font_manager import findSystemFonts, fontManager
 from matplotlib.text import Text
 from matplotlib.ticker import LogFormatterMathtext
 from matplotlib.transforms import Bbox
 
 from vitscope import __version__
-from vitscope.drawing.looks import with_palette
+from vitscope.drawing.looks import with_background, with_palette
+from vitscope.drawing.restyle import restyle
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.whole import atomic_path
 
@@ -50,6 +51,7 @@ def style(path: Path | str, own: Mapping[str, Any] | None = None) -> Iterator[No
     with (
         matplotlib.style.context(str(path), after_reset=True),
         with_palette(own.get("palette", {})),
+        with_background(own.get("background", "light")),
     ):
         if "width" in own:
             rules["figure.figsize"] = own["width"], rules["figure.figsize"][1]
@@ -65,12 +67,26 @@ def style(path: Path | str, own: Mapping[str, Any] | None = None) -> Iterator[No
 
 
 def check_font(where: str, name: str) -> None:
-    known = {font.name for font in fontManager.ttflist}
-    if name not in known:
+    if name not in _known_fonts():
+        _add_fonts_since_indexed()
+    if name not in (known := _known_fonts()):
         raise VitscopeError(
             f"{where}: found '{name}', allowed: a family of fonts that matplotlib finds on this "
             f"machine.{nearest(name, known)}"
         )
+
+
+def _known_fonts() -> set[str]:
+    return {font.name for font in fontManager.ttflist}
+
+
+def _add_fonts_since_indexed() -> None:
+    """Add the fonts of this machine that were installed since matplotlib listed them."""
+    listed = {font.fname for font in fontManager.ttflist}
+    for path in sorted({*findSystemFonts()} - listed):
+        # A file that is no font, or of a kind that matplotlib does not read, stays out.
+        with suppress(OSError, RuntimeError, ValueError):
+            fontManager.addfont(path)
 
 
 # Maps a format to the metadata key that holds all facts, and to the key of the date, which is left
@@ -117,6 +133,7 @@ def enlarge_text_for_saving(figure: Figure) -> None:
 
 def _lay_out_for_saving(figure: Figure) -> None:
     """Lay out a figure once for all formats, at the dpi of files, as letters take whole dots."""
+    restyle(figure)
     enlarge_text_for_saving(figure)
     if figure.get_layout_engine() is not None:
         shown = figure.dpi

@@ -69,7 +69,8 @@ def style(study: Study, page: bool = False) -> Values:
     """Return the style of a study's figures; a `page` keeps its own width and font sizes."""
     own = study.style
     fitting = {} if page else {"width": own.width, "font_size": own.font_size}
-    return {**fitting, "font": own.font, "palette": own.palette}
+    kept = {"font": own.font, "palette": own.palette, "background": own.background}
+    return {**fitting, **kept}
 
 
 # The metadata key for the number of images that a figure was measured on.

@@ -584,10 +584,15 @@ class Style:
     )
     font_size: float = setting(
         7.0,
-        "Points of text, with which titles, labels and ticks grow; nothing is below 6, but "
-        "exponents at 5.",
+        "Points of text, with which titles, labels and ticks grow and, from 7 on, lines and marks; "
+        "nothing is below 6, but exponents at 5. Slides take 10 or more, and a width of 10.",
         minimum=5,
-        maximum=9,
+        maximum=12,
+    )
+    background: Literal["light", "dark"] = setting(
+        "light",
+        "`dark` is for slides: white becomes almost black, and text, axes and gray their "
+        "counterparts; colours of models and maps stay.",
     )
     font: str = setting("DejaVu Sans", "A family of fonts of this machine.", minLength=1)
     palette: dict[str, str] = setting(

@@ -105,6 +105,12 @@ def test_a_row_tells_the_share_of_negative_eigenvalues() -> None:
     assert doubted == f"ViT-Ti: 30 % (0 to 79) {in_batches} (2 of 30 not converged)"
 
 
+def test_a_share_that_all_batches_have_has_no_interval() -> None:
+    table = TABLE.assign(eigenvalue=TABLE["eigenvalue"].abs() * np.where(TABLE["rank"] == 5, -1, 1))
+    ((pair, *_),) = of_moments(drawn(snapshots=["end"], table=table)).values()
+    assert pair[0].get_title(loc="left").startswith("ResNet-50: 20 % negative in ")
+
+
 def test_a_panel_says_that_no_eigenvalue_is_negative() -> None:
     for members in ([RESNET], [RESNET, VIT]):
         (rows,) = of_moments(drawn(members=members, snapshots=["end"])).values()

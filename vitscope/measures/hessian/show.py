@@ -190,7 +190,8 @@ def _interval_of_negative(rows: pd.DataFrame) -> str:
 
     Where all batches have the same share, they say nothing of others: it is empty.
     """
-    found = mean_interval(spectra_of_batches(rows)["share"].to_numpy())
+    shares = spectra_of_batches(rows)["share"].to_numpy()
+    found = mean_interval(shares) if np.ptp(shares) else None
     if found is None:
         return ""
     low, high = (100 * min(max(end, 0), 1) for end in found)
