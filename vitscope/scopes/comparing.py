@@ -127,17 +127,16 @@ class Comparison(Tables):
             raise VitscopeError(
                 f"{name} has no values with resamples, which changes are tested by."
             )
-        keys = [c for c in whole if whole[c].dtype.kind != "f" and not str(c).endswith(RESAMPLED)]
-        keys = [c for c in keys if c != "model"]
-        tables = [rows_of(whole, each.member.model) for each in self._networks]
-        return pd.concat(
-            [
-                _changes_of_value(tables[0], table, keys, value)
-                for table in tables[1:]
-                for value in values
-            ],
-            ignore_index=True,
-        )
+        others = {"model", *(f"{value}{RESAMPLED}" for value in values)}
+        names = [str(column) for column in whole if column not in others]
+        keys = [name for name in names if whole[name].dtype.kind != "f"]
+        tables: list[pd.DataFrame] = [rows_of(whole, each.member.model) for each in self._networks]
+        changes = [
+            _changes_of_value(tables[0], table, keys, value)
+            for table in tables[1:]
+            for value in values
+        ]
+        return pd.concat(changes, ignore_index=True)
 
     def _table_of_pair(self, name: str, one: _Compared, other: _Compared) -> pd.DataFrame:
         if not (isinstance(one.scope, Scope) and isinstance(other.scope, Scope)):
@@ -171,11 +170,12 @@ def _changes_of_value(
         none if a is None or b is None else resampled_interval(np.subtract(a, b)) or none
         for a, b in resampled
     ]
-    return found.assign(
+    changed: pd.DataFrame = found.assign(
         change=found["value"] - found["first"],
         ci_low=[low for low, _ in ends],
         ci_high=[high for _, high in ends],
     )
+    return changed
 
 
 def _rows_of_network(network: _Compared, name: str) -> pd.DataFrame:

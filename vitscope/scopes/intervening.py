@@ -80,7 +80,7 @@ def describe_intervention(
             f"how: found {quoted(asked.how)}, allowed: {', '.join(HOW)}, or a function."
             f"{nearest(str(asked.how), HOW)}"
         )
-    if (asked.factor is not None) != (asked.how == "scale"):
+    if (asked.factor is None) == (asked.how == "scale"):
         raise VitscopeError("factor: how='scale' takes a factor, and nothing else does.")
     target = _find_target(asked, points, attentions, running)
     return Intervention(target, tuple(_changes(asked, target, running)))
@@ -164,7 +164,7 @@ def _changes(asked: Asked, target: Target, running: Running) -> Iterator[Change]
     """Yield one change, or one for each operand of the branch, which together are all of it."""
     if asked.how == "zero":
         yield zero_values
-    elif asked.how == "scale":
+    elif asked.factor is not None:
         yield partial(scale_values, asked.factor)
     elif asked.how == "mean":
         sums: list[Any] = []

@@ -1,6 +1,6 @@
 """Change what a network computes, at a branch, a cut point or a head, in each of its passes."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -221,7 +221,8 @@ class _HeadChanger(ops.ModuleMode):  # type: ignore[no-untyped-call]
         elif self._weights is not None and name in ops.PRODUCTS:
             with _disable_current_modes():
                 weights = merge_places(self._weights)
-                found = values_and_outputs(*args[-2:], result, weights.shape)
+                left, right = args[-2:]
+                found = values_and_outputs(left, right, result, weights.shape)
                 if not found:
                     return result
                 # Of two square factors, one is the weights.
@@ -376,7 +377,7 @@ def read_target(
 
 def refuse_unread_heads(model: nn.Module, attention: Attention, images: Tensor) -> None:
     """Refuse heads of which nobody can prove that their output is what is changed."""
-    found = {}
+    found: Mapping[str, float] = {}
     if not (attention.packed or attention.mixed):
         found = differences_of_read_attention(model, [attention], images)
     if not found.get(attention.name, 1.0) <= TOLERANCE:
