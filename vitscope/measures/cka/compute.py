@@ -92,7 +92,8 @@ def null_hsic(first_image: int, ours: Array, theirs: Array) -> Array:
     for permuted in found:
         order = random.permutation(images)
         permuted[:] = flat @ centred[:, order][:, :, order].reshape(len(theirs), -1).T
-    return found / (images * (images - 3))
+    found /= images * (images - 3)
+    return found
 
 
 def calibrated(cka: Array, null: Array) -> dict[str, Array]:
