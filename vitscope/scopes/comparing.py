@@ -5,8 +5,10 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
+from vitscope.claims.intervals import RESAMPLED, resampled_interval
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.errors import VitscopeError
 from vitscope.files.pairs import PREFIXES, pair_name
@@ -112,6 +114,30 @@ class Comparison(Tables):
         first, *others = (each.scope.own() for each in self._networks)
         return {name: call for name, call in first.items() if all(name in each for each in others)}
 
+    def changes(self, name: str) -> pd.DataFrame:
+        """Return how the values of a table differ from those of the first network, in pairs.
+
+        For each row and value that has resamples: the `first` value, the `value`, their `change`,
+        and its 95 % interval over the images, which are the same for both. Rows are matched by all
+        columns that are no numbers with a point.
+        """
+        whole = self._whole_table(name)
+        values = [str(c).removesuffix(RESAMPLED) for c in whole if str(c).endswith(RESAMPLED)]
+        if not values:
+            raise VitscopeError(
+                f"{name} has no values with resamples, which changes are tested by."
+            )
+        others = {"model", *(f"{value}{RESAMPLED}" for value in values)}
+        names = [str(column) for column in whole if column not in others]
+        keys = [name for name in names if whole[name].dtype.kind != "f"]
+        tables: list[pd.DataFrame] = [rows_of(whole, each.member.model) for each in self._networks]
+        changes = [
+            _changes_of_value(tables[0], table, keys, value)
+            for table in tables[1:]
+            for value in values
+        ]
+        return pd.concat(changes, ignore_index=True)
+
     def _table_of_pair(self, name: str, one: _Compared, other: _Compared) -> pd.DataFrame:
         if not (isinstance(one.scope, Scope) and isinstance(other.scope, Scope)):
             raise VitscopeError(
@@ -123,6 +149,33 @@ class Comparison(Tables):
 
     def _snapshots_of_kind(self, kind: str) -> list[str]:
         return self._networks[0].scope._snapshots_of_kind(kind)
+
+
+def _changes_of_value(
+    first: pd.DataFrame, other: pd.DataFrame, keys: list[str], value: str
+) -> pd.DataFrame:
+    kept = [*keys, value, f"{value}{RESAMPLED}"]
+    pairs = other[["model", *kept]].merge(first[kept], on=keys, suffixes=("", "_first"))
+    if len(pairs) != len(other) or len(pairs) != len(first):
+        raise VitscopeError(
+            "The networks have rows that are not of the same cut points and images: compare scopes "
+            "of one network, with and without interventions."
+        )
+    found = pairs[["model", *keys]].assign(
+        of=value, first=pairs[f"{value}_first"], value=pairs[value]
+    )
+    resampled = zip(pairs[f"{value}{RESAMPLED}"], pairs[f"{value}{RESAMPLED}_first"], strict=True)
+    none = (np.nan, np.nan)
+    ends = [
+        none if a is None or b is None else resampled_interval(np.subtract(a, b)) or none
+        for a, b in resampled
+    ]
+    changed: pd.DataFrame = found.assign(
+        change=found["value"] - found["first"],
+        ci_low=[low for low, _ in ends],
+        ci_high=[high for _, high in ends],
+    )
+    return changed
 
 
 def _rows_of_network(network: _Compared, name: str) -> pd.DataFrame:

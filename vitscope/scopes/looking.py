@@ -1,5 +1,6 @@
 """Look at a network in memory."""
 
+import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -30,7 +31,9 @@ from vitscope.networks.attention.finding import describe_what_is_read
 from vitscope.networks.building import networks, own_code
 from vitscope.networks.building.networks import Output
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT, Side
+from vitscope.networks.running.intervening import Intervention, Of
 from vitscope.scopes.images import WantedImages, split_file_in, store_scope_images
+from vitscope.scopes.intervening import Asked, How, Tokens
 from vitscope.scopes.lending import choose_device_for_lending, device_of, lend
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save_as_study
@@ -51,6 +54,7 @@ class Scope(Tables):
         notes: list[str],
         device: Any,
         folder: "TemporaryDirectory[str]",
+        interventions: Sequence[tuple[Intervention, str]] = (),
     ) -> None:
         ((self.name, model),) = study.models.items()
         self.study = study
@@ -63,15 +67,20 @@ class Scope(Tables):
         # The calls themselves, which a comparison repeats for other networks; they are not pickled.
         self.calls: dict[str, Callable[[Any], pd.DataFrame]] = {}
         self._device = device
-        self._maker = Maker(study, network, images, device, Path(folder.name))
+        # Interventions, and what is said of each.
+        self._interventions = interventions
+        made = [intervention for intervention, _ in interventions]
+        self._maker = Maker(study, network, images, device, Path(folder.name), made)
         kinds = set(BLOCKS.read(self._maker.make("blocks"))["kind"])
-        self.members = [Member(self.name, model.label, _family_by_kinds(kinds))]
+        label = ", ".join([model.label, *(said for _, said in interventions)])
+        self.members = [Member(self.name, label, _family_by_kinds(kinds))]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the network, the images, and every table made so far."""
         folder = Path(self._folder.name)
         state = {"study": self.study, "network": self._network}
         state |= {"notes": self.notes, "device": self._device}
+        state |= {"interventions": self._interventions}
         paths = [path for path in folder.rglob("*") if path.is_file()]
         files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
         return _unpickle_scope, (state, self._own, files)
@@ -123,6 +132,44 @@ class Scope(Tables):
         self._own[name] = (_identity_of_call(function, keywords), table)
         self.calls[name] = lambda scope: scope.measure(function, **keywords)
         return self.table(name)
+
+    def intervene(
+        self,
+        at: str | int,
+        how: How = "zero",
+        *,
+        of: Of = "branch",
+        heads: Sequence[int] | None = None,
+        tokens: Tokens | None = None,
+        channels: Sequence[int] | None = None,
+        factor: float | None = None,
+    ) -> "Scope":
+        """Return a scope of the network in which a part of each pass is changed.
+
+        `at` is the name or the index of a cut point, and `of` what is changed there: the `branch`
+        that joins the stream, the `stream` behind it, or the outputs of `heads` of the attention
+        before it. `tokens` and `channels` choose some of a branch or stream: tokens are `class`,
+        `registers`, `positions`, or pairs of row and column on the map.
+
+        `how` says what takes the place of the values: `zero`, their `mean` over the images, those
+        of another image (`resample`), or the values times a `factor` (`scale`). A function gets
+        values (images, tokens, channels), of heads (images, windows, heads, queries, channels),
+        and returns others of this shape.
+
+        All tables are those of the changed network, except for tables of its weights. Several
+        interventions follow one another: `scope.intervene(...).intervene(...)`.
+        """
+        asked = Asked(at, how, of, heads, tokens, channels, factor)
+        made = self._maker.intervene(asked)
+        folder = TemporaryDirectory(prefix="vitscope-")
+        for here in (split_file_in(Path(self._folder.name)), self._maker.make("blocks")):
+            there = Path(folder.name) / here.relative_to(self._folder.name)
+            there.parent.mkdir(parents=True, exist_ok=True)
+            os.link(here, there)
+        images = Split(split_file_in(Path(folder.name)))
+        interventions = [*self._interventions, (made, str(asked))]
+        given = self.notes, self._device, folder, interventions
+        return Scope(self.study, self._network, images, *given)
 
     def own(self) -> dict[str, Any]:
         """Return the calls of the user's functions that have measured, by the function's name."""
@@ -199,6 +246,10 @@ class Scope(Tables):
         of `timm.create_model` needs no `make`, but the `keywords` that it was made with, as
         `depth=4`, except for `num_classes`, `img_size`, `in_chans` and `pretrained`.
         """
+        if self._interventions:
+            raise VitscopeError(
+                "No study names interventions: save the scope of the network as it is."
+            )
         images = self._maker.images
         kinds = [kind for kind in self.kinds() if kind not in self._own]
         return save_as_study(self.study, kinds, self._network, images, Path(folder), make, keywords)

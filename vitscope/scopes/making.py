@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from tqdm import TqdmWarning
 
 from vitscope.data.split import Split
@@ -30,8 +30,10 @@ from vitscope.networks.building.networks import (
     count_images_into_network,
     why_built_without_classifier,
 )
-from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
+from vitscope.networks.finding.cut_points import BLOCKS, CutPoint, read_cut_points
+from vitscope.networks.running.intervening import Intervention, intervening
 from vitscope.networks.running.predictions import why_predictions_differ
+from vitscope.scopes.intervening import Asked, Running, describe_intervention
 from vitscope.scopes.lending import device_of, lend
 from vitscope.settings.keys import VideoSettings
 from vitscope.settings.snapshots import END
@@ -53,9 +55,16 @@ class Maker:
     """Makes the tables of the one model of a study from its network and its images."""
 
     def __init__(
-        self, study: Study, network: nn.Module, images: Split, device: torch.device, folder: Path
+        self,
+        study: Study,
+        network: nn.Module,
+        images: Split,
+        device: torch.device,
+        folder: Path,
+        interventions: Sequence[Intervention] = (),
     ) -> None:
         (self.model,) = study.models
+        self.interventions = interventions
         self.study, self.images = study, images
         self._network, self._device, self._folder = network, device, folder
         self._settings = study.network(self.model)
@@ -124,12 +133,35 @@ class Maker:
                 f"{table} needs pixels of 8 bits, which are corrupted before they are normalized: "
                 f"give images from 0 to 255, and mean= and std=."
             )
+        if self.interventions and self._takes_gradients(measured):
+            return f"{table} takes gradients, and none passes through an intervention."
         if measured.need.of_images:
             return error_sentence_of(partial(measure.check, self.study))
         # Only measuring shows whether a network suits a measure that takes no images.
         if table not in self._lacking:
             self._lacking[table] = error_sentence_of(partial(self.make, table))
         return self._lacking[table]
+
+    def _takes_gradients(self, measure: Measure) -> bool:
+        work = measure.work(self.study, self.model, 0, len(self.images), 1)
+        keeps = work.keeps if work else ""
+        return measure.need.of_training or keeps in ("gradient", "product")
+
+    def intervene(self, asked: Asked) -> Intervention:
+        """Return an intervention after those that are made here already."""
+        sizes = BLOCKS.read(self.make("blocks"))[["height", "width"]]
+        mean, std = self._settings["mean"], self._settings["std"]
+        size = self.study.analysis.batch_size
+
+        def batches(rows: Sequence[int]) -> Iterator[Tensor]:
+            for batch in self.images.batches(rows, size, mean, std):
+                yield batch.to(self._device)
+
+        with self._lend_network() as network:
+            map_sizes = [*sizes.itertuples(index=False, name=None)]
+            network.to(self._device)
+            running = Running(network, batches, len(self.images), map_sizes, self.interventions)
+            return describe_intervention(asked, self.points, self.attention.attentions, running)
 
     def _why_no_classes(self, table: str) -> str | None:
         if self.study.models[self.model].classes is None:
@@ -148,11 +180,14 @@ class Maker:
             return str(error)
         return f"this one has no logits, but returns a tensor {shape} for {len(images)} images."
 
+    @property
+    def points(self) -> list[CutPoint]:
+        return read_cut_points(self.make("blocks"))
+
     @cached_property
     def attention(self) -> FoundAttention:
         with self._lend_network() as network:
-            points = read_cut_points(self.make("blocks"))
-            return find_attention(network, self._settings, points)
+            return find_attention(network, self._settings, self.points)
 
     @property
     def _why_no_attention(self) -> str | None:
@@ -188,7 +223,7 @@ class Maker:
 
     def _measure_parts(self, measure: Measure, paths: Mapping[int, Path]) -> None:
         """Measure the parts in `paths`, by index; make an input once if several parts share it."""
-        points = len(read_cut_points(self.make("blocks")))
+        points = len(self.points)
         with _temporary_folder() as shared:
             for number, path in paths.items():
                 names = {"measure": measure.name, "model": self.model, "part": str(number)}
@@ -280,7 +315,8 @@ class Maker:
         with self._lend_network() as network, auto.tqdm(total=total, **bar) as shown:
             hook = count_images_into_network(network, shown.update)
             try:
-                yield network
+                with intervening(network, self.interventions):
+                    yield network
             finally:
                 hook.remove()
 

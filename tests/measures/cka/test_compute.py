@@ -264,7 +264,13 @@ def test_with_itself_it_is_the_cka_of_one_network_to_the_bit(
 ) -> None:
     alone = measured(tmp_path, MAPS, batch, shard).drop(columns="cka_without")
     merged = between(tmp_path, MAPS, batch, shard)
-    pd.testing.assert_frame_equal(merged[[*alone]], alone, check_exact=True)
+    chance = ["null", "p", "calibrated"]
+    same = alone.drop(columns=chance)
+    pd.testing.assert_frame_equal(merged[[*same]], same, check_exact=True)
+    # Between two networks, the images of the second are permuted; within one, those of the deeper.
+    deeper = alone["other_index"] >= alone["index"]
+    found, expected = (table.loc[deeper, chance] for table in (merged, alone))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -289,3 +295,68 @@ def test_a_part_takes_what_its_table_says(tmp_path: Path) -> None:
     assert part["images"].tolist() == [20] * 6
     # 4 bytes for each image and each image of a batch, and the diagonal.
     assert {gram.nbytes for gram in part["gram"]} == {4 * 20 * 20 + 4 * 20}
+
+
+def calibrate(observed: float, null: list[float]) -> tuple[float, float, float]:
+    """Return threshold, p and calibrated value by algorithm 1 of Groeger et al. (2026)."""
+    both = sorted([observed, *null])
+    threshold = both[-(-95 * len(both) // 100) - 1]
+    p = (1 + sum(each >= observed for each in null)) / len(both)
+    return threshold, p, min(1.0, max(0.0, (observed - threshold) / (1 - threshold)))
+
+
+def permuted(maps: np.ndarray, size: int, number: int) -> np.ndarray:
+    """Return maps with the images of each batch in the order of a permutation."""
+    order = []
+    for first in range(0, len(maps), size):
+        random = np.random.default_rng([0, first])
+        orders = [random.permutation(size) for _ in range(number + 1)]
+        order += [first + each for each in orders[number]]
+    return maps[order]
+
+
+def test_chance_is_that_of_other_orders_of_the_images(tmp_path: Path) -> None:
+    """Each permutation by hand: permuted maps, their Gram matrices, and formula 5."""
+    size = 8
+    unrelated = np.random.default_rng(7).normal(size=WIDE.shape).astype(np.float32)
+    rows = measured(tmp_path, [WIDE, NARROW, unrelated], size, 16)
+    rows = rows.set_index(["index", "other_index"])
+
+    def by_hand(one: np.ndarray, other: np.ndarray) -> float:
+        def mean(first: np.ndarray, second: np.ndarray) -> float:
+            starts = range(0, 40, size)
+            pairs = (grams_of([first[at : at + size], second[at : at + size]]) for at in starts)
+            return float(np.mean([by_formula(*pair) for pair in pairs]))
+
+        return mean(one, other) / np.sqrt(mean(one, one) * mean(other, other))
+
+    for index, other in ((0, 1), (0, 2)):
+        maps = [WIDE, NARROW, unrelated][other]
+        null = [by_hand(WIDE, permuted(maps, size, number)) for number in range(200)]
+        expected = calibrate(by_hand(WIDE, maps), null)
+        for both in ((index, other), (other, index)):
+            found = rows.loc[both, ["null", "p", "calibrated"]]
+            np.testing.assert_allclose(found.astype(float), expected, rtol=1e-6, atol=1e-6)
+    assert rows["p"][0, 1] == 1 / 201
+    assert rows["calibrated"][0, 1] > 0.25
+    assert rows["p"][0, 2] > 0.05
+    assert rows["calibrated"][0, 2] == 0
+
+
+def test_chance_is_the_same_within_a_network_and_between_two(tmp_path: Path) -> None:
+    within = measured(tmp_path, [WIDE, NARROW], 8, 40).set_index(["index", "other_index"])
+    parts = [
+        Parts(name, iter([measure_cka_between(job, 8)]), pd.DataFrame())
+        for name, maps in (("one", WIDE), ("other", NARROW))
+        for job in shards(tmp_path, [maps], 40)
+    ]
+    (between,) = merge_cka_between(*parts).to_dict("records")
+    for column in ("cka", "null", "p", "calibrated"):
+        assert between[column] == pytest.approx(within.loc[(0, 1), column], rel=1e-6)
+
+
+def test_a_map_that_is_the_same_for_all_images_has_no_chance(tmp_path: Path) -> None:
+    rows = measured(tmp_path, [WIDE, np.ones_like(NARROW)], 8, 40)
+    unknown = rows["cka"].isna()
+    assert unknown.sum() == 3
+    assert (rows.loc[:, ["null", "p", "calibrated"]].isna().all(axis=1) == unknown).all()

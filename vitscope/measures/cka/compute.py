@@ -3,10 +3,14 @@
 The HSIC of a batch is the unbiased estimate of Song et al. (2012): the inner product of two
 U-centred Gram matrices, each of which is centred once for all pairs. The CKA is computed from the
 means of the HSIC over batches, as in Nguyen et al. (2021).
+
+Maps of independent images are similar, too, the more so the fewer images there are: the same means,
+with the images of one of two maps in another order, say how similar chance makes them.
 """
 
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,11 @@ from vitscope.measures.given import Latents, OnLatents, Parts
 
 # A centred matrix counts as zero if its norm is at most this share of the norm before centring.
 ROUNDING = 1e-6
+
+# Orders of the images in which similarities are those of chance, drawn alike for all networks.
+PERMUTATIONS, PERMUTATION_SEED = 200, 0
+# Of so many similarities of chance, one is above the threshold.
+LEVEL = 0.05
 
 # Features are copied out of the memory map in slices, each small enough for the cache.
 SLICE_BYTES = 1 << 22
@@ -69,6 +78,43 @@ def hsic(grams: Array) -> Array:
     return result
 
 
+def null_hsic(first_image: int, ours: Array, theirs: Array) -> Array:
+    """Return the HSIC (permutations, K, L) of a batch, with the images of `theirs` permuted.
+
+    Both are Gram matrices (K, N, N) and (L, N, N). The first image of the batch says how, so that
+    each permutation is of all images, however these are cut into shards.
+    """
+    images = ours.shape[-1]
+    random = np.random.default_rng([PERMUTATION_SEED, first_image])
+    centred = u_centred(theirs)
+    flat = u_centred(ours).reshape(len(ours), -1)
+    found = np.empty((PERMUTATIONS, len(ours), len(theirs)))
+    for permuted in found:
+        order = random.permutation(images)
+        permuted[:] = flat @ centred[:, order][:, :, order].reshape(len(theirs), -1).T
+    found /= images * (images - 3)
+    return found
+
+
+def calibrated(cka: Array, null: Array) -> dict[str, Array]:
+    """Return columns: the threshold of the null (permutations, ...), p, and the calibrated CKA.
+
+    As by Groeger et al. (2026): the threshold is an order statistic of the observed value and the
+    null together, and the calibrated value is 0 there and 1 where the CKA is 1.
+    """
+    count = len(null)
+    ordered = np.sort(np.concatenate([cka[None], null]), axis=0)
+    threshold = ordered[ceil((1 - LEVEL) * (count + 1)) - 1]
+    p = (1 + (null >= cka).sum(axis=0)) / (count + 1)
+    above = (cka - threshold) / np.where(threshold < 1, 1 - threshold, 1)
+    unknown = np.isnan(cka)
+    return {
+        "null": np.where(unknown, np.nan, threshold),
+        "p": np.where(unknown, np.nan, p),
+        "calibrated": np.clip(above, 0, 1),
+    }
+
+
 def _gram_matrices(latents: Latents, first: int, images: int) -> Array:
     grams = []
     for name in latents.names:
@@ -101,8 +147,11 @@ def gram_batches(
 def measure_cka(given: OnLatents, batch_size: int) -> pd.DataFrame:
     index, other = np.triu_indices(len(given.latents.names))
     batches = gram_batches(given.latents, given.first_image, batch_size)
-    found = [(first, hsic(grams)[index, other]) for first, grams in batches]
-    first_images, values = zip(*found, strict=True) if found else ((), ())
+    found = [
+        (first, hsic(grams)[index, other], null_hsic(first, grams, grams)[:, index, other].T)
+        for first, grams in batches
+    ]
+    first_images, values, nulls = zip(*found, strict=True) if found else ((), (), ())
     return pd.DataFrame(
         {
             "index": np.tile(index, len(found)),
@@ -110,6 +159,7 @@ def measure_cka(given: OnLatents, batch_size: int) -> pd.DataFrame:
             "first_image": np.repeat(np.asarray(first_images, np.int64), len(index)),
             "images": np.full(len(found) * len(index), batch_size),
             "hsic": np.concatenate(values) if found else np.empty(0),
+            "null": [row.astype(np.float32) for null in nulls for row in null],
         }
     )
 
@@ -133,16 +183,23 @@ def _hsic_by_batch(rows: pd.DataFrame) -> Array:
     return np.where(np.tri(count, dtype=bool), np.swapaxes(upper, 1, 2), upper)
 
 
-def _cka_from_hsic(hsic: Array) -> Array:
-    own = np.diagonal(hsic, axis1=-2, axis2=-1)
+def _cka_from_hsic(hsic: Array, own: Array | None = None) -> Array:
+    """Divide HSIC (..., K, K) by those of each cut point with itself: `own`, or the diagonal."""
+    own = np.diagonal(hsic, axis1=-2, axis2=-1) if own is None else own
     known = np.where(own > 0, own, np.nan)
     found: Array = hsic / np.sqrt(known[..., :, None] * known[..., None, :])
     return found
 
 
-def _mean_cka(model: str, images: int, batches: Array) -> pd.DataFrame:
-    """Return the CKA of all pairs of cut points, each in both orders, from HSIC (batches, K, K)."""
+def _mean_cka(model: str, images: int, batches: Array, null: Array) -> pd.DataFrame:
+    """Return the CKA of all pairs of cut points, each in both orders, from HSIC (batches, K, K).
+
+    `null` is the mean HSIC over batches, of each permutation (permutations, K, K).
+    """
     means = batches.mean(axis=0)
+    cka = _cka_from_hsic(means)
+    # The HSIC of a map with itself is the same for all orders of the images.
+    of_null = _cka_from_hsic(null, np.diagonal(means))
     index, other = np.indices(means.shape).reshape(2, -1)
     return pd.DataFrame(
         {
@@ -152,7 +209,8 @@ def _mean_cka(model: str, images: int, batches: Array) -> pd.DataFrame:
             "images": images,
             "batches": len(batches),
             "hsic": means.ravel(),
-            "cka": _cka_from_hsic(means).ravel(),
+            "cka": cka.ravel(),
+            **{name: each.ravel() for name, each in calibrated(cka, of_null).items()},
         }
     )
 
@@ -176,7 +234,13 @@ def merge_cka(parts: Parts) -> pd.DataFrame:
     rows = pd.concat(parts.tables)
     batches = _hsic_by_batch(rows)
     images = int(rows.groupby("first_image")["images"].first().sum())
-    means = _mean_cka(parts.model, images, batches)
+    # Pairs in the order of `np.triu_indices`, for each batch.
+    ordered = rows.sort_values(["first_image", "index", "other_index"])["null"]
+    upper = np.stack(ordered.to_list()).reshape(len(batches), -1, PERMUTATIONS).mean(0, np.float64)
+    null = np.empty((PERMUTATIONS, *batches.shape[1:]))
+    index, other = np.triu_indices(batches.shape[1])
+    null[:, index, other] = null[:, other, index] = upper.T
+    means = _mean_cka(parts.model, images, batches, null)
     return means.assign(cka_without=cka_without_each_batch(batches))
 
 
@@ -193,7 +257,7 @@ def _stored_gram_batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, 
 
 
 def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
-    batches, own, images = dict[int, Array](), 0, 0
+    batches, own, images, null = dict[int, Array](), 0, 0, np.zeros(())
     for one, other in zip_longest(
         _stored_gram_batches(parts.tables), _stored_gram_batches(others.tables)
     ):
@@ -204,8 +268,12 @@ def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
             )
         own, images = len(one[1]), images + one[1].shape[-1]
         batches[one[0]] = hsic(np.concatenate([one[1], other[1]]))
+        null = null + null_hsic(one[0], one[1], other[1])
     in_order = np.stack([batches[first] for first in sorted(batches)])
-    rows = _mean_cka(parts.model, images, in_order)
+    # Of each permutation, what is between the networks; what is within them is not used.
+    of_all = np.zeros((PERMUTATIONS, *in_order.shape[1:]))
+    of_all[:, :own, own:] = null / len(batches)
+    rows = _mean_cka(parts.model, images, in_order, of_all)
     between = rows[(rows["index"] < own) & (rows["other_index"] >= own)]
     return between.assign(
         other_model=others.model, other_index=between["other_index"] - own

@@ -353,12 +353,12 @@ class _AttentionUseReader(ops.OperationMode):  # type: ignore[no-untyped-call]
             ]
         elif name in ops.PRODUCTS:
             left, right = args[-2:]
-            products = _values_and_outputs(left, right, result, _shape_in_network(*self._last))
+            products = values_and_outputs(left, right, result, _shape_in_network(*self._last))
         if self._last[0].packed:
             images = self._last[1]
             products = [(unpack_rows(v, images), unpack_rows(o, images)) for v, o in products]
         if products:
-            uses = [Use(*self._last, *map(_merge_places, product)) for product in products]
+            uses = [Use(*self._last, *map(merge_places, product)) for product in products]
             self._last = None
             self._see(min(uses, key=lambda use: use.difference))
         return result
@@ -370,7 +370,7 @@ def _shape_in_network(attention: Attention, images: int, read: Tensor) -> torch.
     return torch.Size((places // packed, packed * queries, packed * keys))
 
 
-def _values_and_outputs(
+def values_and_outputs(
     left: Tensor, right: Tensor, output: Tensor, read: torch.Size
 ) -> list[tuple[Tensor, Tensor]]:
     """Return values and output for each way to read a product as attention times values.
@@ -380,10 +380,10 @@ def _values_and_outputs(
     if min(left.ndim, right.ndim) < 2:
         return []
     sides = ((left, right, output), (right.mT, left.mT, output.mT))
-    return [(values, made) for factor, values, made in sides if _merge_places(factor).shape == read]
+    return [(values, made) for factor, values, made in sides if merge_places(factor).shape == read]
 
 
-def _merge_places(tensor: Tensor) -> Tensor:
+def merge_places(tensor: Tensor) -> Tensor:
     return tensor.reshape(-1, *tensor.shape[-2:]).float().cpu()
 
 

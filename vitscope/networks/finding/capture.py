@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from vitscope.errors import VitscopeError, quoted
@@ -119,8 +120,11 @@ class _CapturedJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
         if name not in self.names or ops.is_bias(name, args):
             return function(*args, **kwargs)
         in_place = function.overloadpacket.__name__ != name
-        # Do not run an in-place addition yet: it would overwrite the stream.
-        result = args[0] if in_place else function(*args, **kwargs)
+        # Do not run an in-place addition yet: it would overwrite the stream. Modes beneath this one
+        # see an operation once, with the operands that it has in the end.
+        apart = in_place or _get_current_dispatch_mode() is not None
+        with _disable_current_modes():
+            result = args[0] if in_place else function(*args, **kwargs)
         tensor = ops.first_tensor(result)
         addition = None
         if tensor is not None:
@@ -129,7 +133,7 @@ class _CapturedJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
             self._missing.discard(operation)
         if addition is not None:
             return self.run_addition(addition, function, args, kwargs)
-        return function(*args, **kwargs) if in_place else result
+        return function(*args, **kwargs) if apart else result
 
     @abstractmethod
     def run_addition(
@@ -144,16 +148,30 @@ class _CapturedJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
             )
 
 
-class Silencing(_CapturedJoins):  # type: ignore[no-untyped-call]
-    """Makes joins return the stream without the branch that they would add."""
+class BranchChanger(_CapturedJoins):  # type: ignore[no-untyped-call]
+    """Makes joins add what `change` returns of each operand of their branch."""
+
+    def __init__(
+        self, model: nn.Module, names: Set[str], *joins: Join, change: Callable[[Tensor], Tensor]
+    ) -> None:
+        super().__init__(model, names, *joins)
+        self._change = change
 
     def run_addition(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
         leaves, spec = tree_flatten((args, dict(kwargs)))
         for place in addition.branch:
             written = function.overloadpacket.__name__.endswith("_") and place == 0
-            leaves[place] = leaves[place].zero_() if written else torch.zeros_like(leaves[place])
+            changed = self._change(leaves[place])
+            leaves[place] = leaves[place].copy_(changed) if written else changed
         args, kwargs = tree_unflatten(leaves, spec)
         return function(*args, **kwargs)
+
+
+class Silencing(BranchChanger):  # type: ignore[no-untyped-call]
+    """Makes joins return the stream without the branch that they would add."""
+
+    def __init__(self, model: nn.Module, names: Set[str], *joins: Join) -> None:
+        super().__init__(model, names, *joins, change=torch.zeros_like)
 
 
 class JoinReader(_CapturedJoins):  # type: ignore[no-untyped-call]

@@ -47,7 +47,7 @@ class Layout:
             return tensor.permute(0, 3, 1, 2)
         if self.grid is None:
             raise ValueError("a layout of tokens needs the grid that they fill")
-        moved = self._all_tokens(tensor)
+        moved = self.all_tokens(tensor)
         kept = moved[:, self.prefix :] if self.tokens is None else moved[:, list(self.tokens)]
         tokens = kept.transpose(1, 2)
         return tokens.view(*tokens.shape[:2], *self.grid)
@@ -57,9 +57,9 @@ class Layout:
         first = 0 if self.prefix else None
         if self.tokens is not None:
             first = next((n for n in range(self.count) if n not in self.tokens), None)
-        return None if first is None else self._all_tokens(tensor)[:, first]
+        return None if first is None else self.all_tokens(tensor)[:, first]
 
-    def _all_tokens(self, tensor: "Tensor") -> "Tensor":
+    def all_tokens(self, tensor: "Tensor") -> "Tensor":
         """Return the tokens of a tensor, as (N, tokens, C)."""
         channel, image = self.order.index("c"), self.order.index("n")
         inner = [d for d in range(tensor.ndim) if d not in (channel, image)]

@@ -1,0 +1,194 @@
+"""Interventions as they are asked for in a notebook: a part of a network, and its new values."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from vitscope.data.split import select
+from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.networks.attention.reading import Attention
+from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.running.intervening import (
+    Change,
+    Intervention,
+    Of,
+    Target,
+    call_own_change,
+    digest_images,
+    read_target,
+    refuse_unread_heads,
+    replace_by_mean,
+    replace_by_others,
+    scale_values,
+    token_indices,
+    zero_values,
+)
+
+How = Literal["zero", "mean", "resample", "scale"] | Callable[[Tensor], Tensor]
+Tokens = Literal["class", "registers", "positions"] | Sequence[tuple[int, int]]
+HOW = ("zero", "mean", "resample", "scale")
+# "resample" takes the values of one of so many images.
+POOL = 64
+
+
+class Asked(NamedTuple):
+    """An intervention as it is asked for."""
+
+    at: str | int
+    how: Any
+    of: Of
+    heads: Sequence[int] | None
+    tokens: Any
+    channels: Sequence[int] | None
+    factor: float | None
+
+    def __str__(self) -> str:
+        how = self.how if isinstance(self.how, str) else getattr(self.how, "__name__", "function")
+        what = "heads " + ", ".join(map(str, self.heads)) if self.heads else self.of
+        where = "" if self.tokens is None else f", tokens {self.tokens}"
+        where += "" if self.channels is None else f", channels {[*self.channels]}"
+        return f"{how} {'' if self.factor is None else f'{self.factor:g} '}{what} {self.at}{where}"
+
+
+class Running(NamedTuple):
+    """A network that is lent, as it was intervened before, and the images of its scope."""
+
+    network: nn.Module
+    batches: Callable[[Sequence[int]], Iterator[Tensor]]
+    images: int
+    # Height and width of the map at each cut point.
+    map_sizes: Sequence[tuple[int, int]]
+    before: Sequence[Intervention]
+
+    def read(self, target: Target, rows: Sequence[int]) -> Iterator[tuple[Tensor, list[Tensor]]]:
+        return read_target(self.network, target, self.batches(rows), self.before)
+
+
+def describe_intervention(
+    asked: Asked,
+    points: Sequence[CutPoint],
+    attentions: Sequence[Attention],
+    running: Running,
+) -> Intervention:
+    """Return an intervention, with what it replaces values by; refuse one that cannot be made."""
+    if not callable(asked.how) and asked.how not in HOW:
+        raise VitscopeError(
+            f"how: found {quoted(asked.how)}, allowed: {', '.join(HOW)}, or a function."
+            f"{nearest(str(asked.how), HOW)}"
+        )
+    if (asked.factor is None) == (asked.how == "scale"):
+        raise VitscopeError("factor: how='scale' takes a factor, and nothing else does.")
+    target = _find_target(asked, points, attentions, running)
+    return Intervention(target, tuple(_changes(asked, target, running)))
+
+
+def _find_target(
+    asked: Asked, points: Sequence[CutPoint], attentions: Sequence[Attention], running: Running
+) -> Target:
+    numbers, names = range(-len(points), len(points)), [point.name for point in points]
+    if asked.at not in numbers and asked.at not in names:
+        raise VitscopeError(
+            f"at: found {quoted(str(asked.at))}, allowed: {numbers[0]} to {numbers[-1]}, or the "
+            f"name of a cut point.{nearest(str(asked.at), names)}"
+        )
+    point = points[asked.at if isinstance(asked.at, int) else names.index(asked.at)]
+    if (asked.heads is not None) != (asked.of == "heads"):
+        raise VitscopeError("heads: of='heads' takes a list of heads, and nothing else does.")
+    if asked.of == "heads":
+        return _target_of_heads(asked, point, points.index(point), attentions, running)
+    if asked.of == "branch" and point.join is None:
+        raise VitscopeError(
+            f"at: no branch joins the stream at {quoted(point.name)}: take of='stream'."
+        )
+    if asked.of not in ("branch", "stream"):
+        raise VitscopeError(f"of: found {quoted(asked.of)}, allowed: branch, stream, heads.")
+    whole = Target(point, asked.of)
+    if asked.tokens is None and asked.channels is None:
+        return whole
+    return _target_in_tensor(asked, whole, points.index(point), running)
+
+
+def _target_in_tensor(asked: Asked, whole: Target, index: int, running: Running) -> Target:
+    size = running.map_sizes[index]
+    _, operands = next(running.read(whole, [0]))
+    layout, (count, channels) = whole.layout, operands[0].shape[1:]
+    if len(operands) > 1 or layout is None or count != (layout.count or size[0] * size[1]):
+        raise VitscopeError(
+            f"tokens, channels: the {asked.of} at {quoted(asked.at)} is added in several parts, or "
+            f"is the same for all tokens: take all of it."
+        )
+    chosen: dict[str, Any] = {}
+    if asked.tokens is not None:
+        chosen["tokens"] = tuple(token_indices(layout, size, count, asked.tokens))
+    if asked.channels is not None:
+        chosen["channels"] = tuple(_check_numbers("channels", asked.channels, channels))
+    return replace(whole, **chosen)
+
+
+def _target_of_heads(
+    asked: Asked,
+    point: CutPoint,
+    index: int,
+    attentions: Sequence[Attention],
+    running: Running,
+) -> Target:
+    found = [each for each in attentions if each.index == index]
+    if len(found) != 1:
+        raise VitscopeError(
+            f"heads: found {len(found)} attentions that can be read between "
+            f"{quoted(point.name)} and the cut point before it, allowed: one."
+        )
+    if asked.tokens is not None or asked.channels is not None:
+        raise VitscopeError("tokens, channels: heads are changed as a whole.")
+    refuse_unread_heads(
+        running.network, found[0], next(running.batches(range(min(2, running.images))))
+    )
+    heads = _check_numbers("heads", asked.heads or (), found[0].heads)
+    return Target(point, "heads", found[0], tuple(heads))
+
+
+def _check_numbers(key: str, numbers: Sequence[int], count: int) -> list[int]:
+    wrong = [each for each in numbers if each not in range(count)]
+    if wrong or not len(numbers):
+        raise VitscopeError(
+            f"{key}: found {[*numbers]}, allowed: numbers from 0 to {count - 1}, one or more."
+        )
+    return [*dict.fromkeys(numbers)]
+
+
+def _changes(asked: Asked, target: Target, running: Running) -> Iterator[Change]:
+    """Yield one change, or one for each operand of the branch, which together are all of it."""
+    if asked.how == "zero":
+        yield zero_values
+    elif asked.factor is not None:
+        yield partial(scale_values, asked.factor)
+    elif asked.how == "mean":
+        sums: list[Any] = []
+        for _, operands in running.read(target, range(running.images)):
+            of_batch = [each.double().sum(0, keepdim=True) for each in operands]
+            sums = [a + b for a, b in zip(sums, of_batch, strict=True)] if sums else of_batch
+        yield from (partial(replace_by_mean, each / running.images) for each in sums)
+    elif asked.how == "resample":
+        yield from _resampling(target, running)
+    else:
+        _, operands = next(running.read(target, [0]))
+        if len(operands) > 1:
+            raise VitscopeError(
+                f"how: the branch at {quoted(target.point.name)} is added in {len(operands)} "
+                f"parts, which a function cannot change as a whole: take {', '.join(HOW)}."
+            )
+        yield partial(call_own_change, asked.how)
+
+
+def _resampling(target: Target, running: Running) -> Iterator[Change]:
+    rows = select(running.images, min(POOL, running.images), seed=0).tolist()
+    read = [*running.read(target, rows)]
+    digests = [digest for images, _ in read for digest in digest_images(images)]
+    if len({*digests}) < 2:
+        raise VitscopeError("how: 'resample' takes values of another image: give two or more.")
+    for parts in zip(*(operands for _, operands in read), strict=True):
+        yield partial(replace_by_others, torch.cat(parts), digests)
