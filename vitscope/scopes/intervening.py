@@ -35,7 +35,7 @@ HOW = ("zero", "mean", "resample", "scale")
 POOL = 64
 
 
-class Asked(NamedTuple):
+class AskedIntervention(NamedTuple):
     """An intervention as it is asked for."""
 
     at: str | int
@@ -69,7 +69,7 @@ class Running(NamedTuple):
 
 
 def describe_intervention(
-    asked: Asked,
+    asked: AskedIntervention,
     points: Sequence[CutPoint],
     attentions: Sequence[Attention],
     running: Running,
@@ -87,7 +87,10 @@ def describe_intervention(
 
 
 def _find_target(
-    asked: Asked, points: Sequence[CutPoint], attentions: Sequence[Attention], running: Running
+    asked: AskedIntervention,
+    points: Sequence[CutPoint],
+    attentions: Sequence[Attention],
+    running: Running,
 ) -> Target:
     numbers, names = range(-len(points), len(points)), [point.name for point in points]
     if asked.at not in numbers and asked.at not in names:
@@ -112,7 +115,9 @@ def _find_target(
     return _target_in_tensor(asked, whole, points.index(point), running)
 
 
-def _target_in_tensor(asked: Asked, whole: Target, index: int, running: Running) -> Target:
+def _target_in_tensor(
+    asked: AskedIntervention, whole: Target, index: int, running: Running
+) -> Target:
     size = running.map_sizes[index]
     _, operands = next(running.read(whole, [0]))
     layout, (count, channels) = whole.layout, operands[0].shape[1:]
@@ -130,7 +135,7 @@ def _target_in_tensor(asked: Asked, whole: Target, index: int, running: Running)
 
 
 def _target_of_heads(
-    asked: Asked,
+    asked: AskedIntervention,
     point: CutPoint,
     index: int,
     attentions: Sequence[Attention],
@@ -160,7 +165,7 @@ def _check_numbers(key: str, numbers: Sequence[int], count: int) -> list[int]:
     return [*dict.fromkeys(numbers)]
 
 
-def _changes(asked: Asked, target: Target, running: Running) -> Iterator[Change]:
+def _changes(asked: AskedIntervention, target: Target, running: Running) -> Iterator[Change]:
     """Yield one change, or one for each operand of the branch, which together are all of it."""
     if asked.how == "zero":
         yield zero_values

@@ -33,7 +33,7 @@ from vitscope.networks.building.networks import Output
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT, Side
 from vitscope.networks.running.intervening import Intervention, Of
 from vitscope.scopes.images import WantedImages, split_file_in, store_scope_images
-from vitscope.scopes.intervening import Asked, How, Tokens
+from vitscope.scopes.intervening import AskedIntervention, How, Tokens
 from vitscope.scopes.lending import choose_device_for_lending, device_of, lend
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save_as_study
@@ -159,7 +159,7 @@ class Scope(Tables):
         All tables are those of the changed network, except for tables of its weights. Several
         interventions follow one another: `scope.intervene(...).intervene(...)`.
         """
-        asked = Asked(at, how, of, heads, tokens, channels, factor)
+        asked = AskedIntervention(at, how, of, heads, tokens, channels, factor)
         made = self._maker.intervene(asked)
         folder = TemporaryDirectory(prefix="vitscope-")
         for here in (split_file_in(Path(self._folder.name)), self._maker.make("blocks")):

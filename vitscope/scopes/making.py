@@ -33,7 +33,7 @@ from vitscope.networks.building.networks import (
 from vitscope.networks.finding.cut_points import BLOCKS, CutPoint, read_cut_points
 from vitscope.networks.running.intervening import Intervention, intervening
 from vitscope.networks.running.predictions import why_predictions_differ
-from vitscope.scopes.intervening import Asked, Running, describe_intervention
+from vitscope.scopes.intervening import AskedIntervention, Running, describe_intervention
 from vitscope.scopes.lending import device_of, lend
 from vitscope.settings.keys import VideoSettings
 from vitscope.settings.snapshots import END
@@ -147,7 +147,7 @@ class Maker:
         keeps = work.keeps if work else ""
         return measure.need.of_training or keeps in ("gradient", "product")
 
-    def intervene(self, asked: Asked) -> Intervention:
+    def intervene(self, asked: AskedIntervention) -> Intervention:
         """Return an intervention after those that are made here already."""
         sizes = BLOCKS.read(self.make("blocks"))[["height", "width"]]
         mean, std = self._settings["mean"], self._settings["std"]
