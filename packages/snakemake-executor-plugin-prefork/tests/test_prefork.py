@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from conftest import Workflow, nothing_is_left_of, words
 
+from snakemake_executor_plugin_prefork.client import Zygote
+
 nightly = pytest.mark.nightly
 
 SEEN = """
@@ -139,6 +141,26 @@ def test_jobs_end_and_fail_as_they_would_alone(workflow: Workflow) -> None:
     assert forked == alone
     assert said == said_alone
     assert (workflow.folder / "prefork.txt").read_text() == "told\n"
+
+
+def test_what_was_preloaded_is_not_taken_apart(tmp_path: Path) -> None:
+    made = """
+import weakref
+from pathlib import Path
+class Made: pass
+object_of_{name} = Made()
+weakref.finalize(object_of_{name}, Path("{name}.txt").touch)
+"""
+    (tmp_path / "preloaded.py").write_text(made.format(name="preloaded"))
+    script = tmp_path / "script.py"
+    script.write_text("import preloaded\n" + made.format(name="script"))
+    zygote = Zygote(["preloaded"], [str(tmp_path)], dict(os.environ))
+    child = zygote.fork()
+    request = {"script": str(script), "environment": dict(os.environ), "folder": str(tmp_path)}
+    code, _ = child.run(request)
+    zygote.close()
+    assert code == 0
+    assert [file.name for file in tmp_path.glob("*.txt")] == ["script.txt"]
 
 
 @nightly
