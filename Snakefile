@@ -22,7 +22,7 @@ container: config.get("container")
 
 include: "rules/common.smk"
 include: "rules/internals.smk"
-include: "rules/inputs.smk"
+include: "rules/inputs/shared.smk"
 
 
 wildcard_constraints:
@@ -40,18 +40,29 @@ wildcard_constraints:
     epoch=r"\d+",
 
 
+include: "rules/inputs/data.smk"
 include: "rules/data.smk"
+include: "rules/inputs/training.smk"
 include: "rules/training.smk"
+include: "rules/inputs/checkpoints.smk"
 include: "rules/checkpoints.smk"
+include: "rules/inputs/latents.smk"
 include: "rules/latents.smk"
 include: "rules/predictions.smk"
+include: "rules/inputs/corruptions.smk"
 include: "rules/corruptions.smk"
+include: "rules/inputs/measures.smk"
 include: "rules/measures.smk"
+include: "rules/inputs/tables.smk"
 include: "rules/tables.smk"
 include: "rules/claims.smk"
+include: "rules/inputs/figures.smk"
 include: "rules/figures.smk"
+include: "rules/inputs/videos.smk"
 include: "rules/videos.smk"
+include: "rules/inputs/buildups.smk"
 include: "rules/buildups.smk"
+include: "rules/inputs/provenance.smk"
 include: "rules/provenance.smk"
 
 

@@ -3,8 +3,6 @@
 Converting a checkpoint also lists the blocks of its network: cut points and the costs between them.
 """
 
-from vitscope.jobs.networks import checkpoint_entry
-
 
 rule fetch_checkpoint:
     """Download a checkpoint by its address; its digest goes to the lock file of the study."""
@@ -35,19 +33,6 @@ use rule fetch_checkpoint as fetch_snapshot with:
     localrule: True
     message:
         "Downloading the snapshot {wildcards.snapshot} of {wildcards.model}"
-
-
-def file_to_convert(fetched, key):
-    """Return a function that finds the file of a checkpoint; [] if a function makes its weights."""
-
-    def path_to_convert(wildcards):
-        names = names_of(wildcards)
-        entry = exit_on_user_error(checkpoint_entry, study_of(wildcards), names)
-        if "made" in entry:
-            return []
-        return named_file(wildcards, key.format(**names), entry, path_of(fetched, wildcards))
-
-    return path_to_convert
 
 
 rule convert_checkpoint:

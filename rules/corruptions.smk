@@ -4,11 +4,6 @@ They are many times as large as the originals, and quickly made again.
 """
 
 
-def official_corrupted(wildcards):
-    study, name = study_of(wildcards), wildcards.dataset
-    return given_file(study, f"data.{name}.corrupted", study.data[name].corrupted)
-
-
 rule corrupt_images:
     """Write corrupted versions of a part of the images, or take those that a study names."""
     input:

@@ -4,22 +4,6 @@ The latents of a small study are kept, and each measure reads them. The latents 
 measured while they are in memory, by all measures in one pass, and written only for an export.
 """
 
-from vitscope.jobs.latents import FORMATS as LATENTS_FORMATS
-from vitscope.planning.costs import COUNTED, keeps_latents
-
-
-@functools.cache
-def study_keeps_latents(study):
-    """Tell whether a study keeps its latents; call this late, since it may count its networks."""
-    return keeps_latents(STUDIES[study], ALL_STUDIES.keep_latents_gb, COUNTED)
-
-
-def shards_of_latents(wildcards, model=None):
-    study, model = study_of(wildcards), model or wildcards.model
-    made = rules.extract_kept_latents if study_keeps_latents(study.name) else rules.extract_latents
-    shards = range(study.shards(model))
-    return paths_of(made.output.latents, study=study.name, model=model, part=shards)
-
 
 rule extract_latents:
     """Run a shard of images through a network; write the feature maps at all cut points."""

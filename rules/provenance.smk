@@ -1,13 +1,5 @@
 """Provenance: the resolved study, digests, versions, commit and seeds of a run."""
 
-from vitscope.jobs.provenance import splits_to_report
-
-
-def splits_of_study(wildcards):
-    shown = splits_to_report(study_of(wildcards))
-    images = rules.build_split.output.images
-    return [path_of(images, wildcards, dataset=dataset, split=name) for dataset, name in shown]
-
 
 rule record_run:
     """Record what it takes to make the results of a study again."""

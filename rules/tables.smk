@@ -1,13 +1,6 @@
 """Tables of a study, each joined from the tables of its models."""
 
 
-def subjects_in_table(wildcards):
-    """Return the tables of models or pairs that are joined to one table of a study."""
-    study = study_of(wildcards)
-    subjects = study.subjects_of(wildcards.table)
-    return collect(OF_SUBJECT, study=study.name, table=wildcards.table, model=subjects)
-
-
 rule tabulate:
     """Join the tables of models or pairs to one table of the study."""
     input:

@@ -1,7 +1,5 @@
 """Videos, drawn beside what networks compute from them."""
 
-from vitscope.jobs.videos import source_path
-
 
 rule fetch_video:
     """Download a video by its address; its digest goes to the lock file of the study."""
@@ -23,24 +21,6 @@ rule fetch_video:
         "Downloading the video {wildcards.video}"
     script:
         "../scripts/fetch_file.py"
-
-
-def output_of_model(output):
-    """Return a function that finds the output of a rule for the model that a job is about."""
-
-    def path_for_model(wildcards):
-        model = model_of(study_of(wildcards), names_of(wildcards))
-        return path_of(output, wildcards, model=model)
-
-    return path_for_model
-
-
-def source_of_video(wildcards):
-    """Return the folder or file of the frames, or its download; [] if they are generated."""
-    study, name = study_of(wildcards), names_of(wildcards)["video"]
-    if "url" in study.videos[name].source:
-        return path_of(rules.fetch_video.output.file, wildcards)
-    return given_file(study, f"videos.{name}.source.path", source_path(study, name))
 
 
 rule draw_video:

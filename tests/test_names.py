@@ -13,7 +13,7 @@ from pathlib import Path
 from vitscope.package_data import PACKAGE, ROOT
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
-RULES = [ROOT / "Snakefile", *ROOT.glob("rules/*.smk"), *ROOT.glob("scripts/*.py")]
+RULES = [ROOT / "Snakefile", *ROOT.glob("rules/**/*.smk"), *ROOT.glob("scripts/*.py")]
 # Declarations are found by what they are, whatever they are called.
 DECLARATIONS = {"Measure"}
 NAME = re.compile(r"(?:[\w.]+:)?(\w+)")
