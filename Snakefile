@@ -68,6 +68,7 @@ include: "rules/provenance.smk"
 
 onstart:
     check_storage()
+    weigh_jobs_when_one_ends()
 
 
 onsuccess:
