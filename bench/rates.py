@@ -42,7 +42,7 @@ def write_maps(path: Path, shape: tuple[int, int, int]) -> float:
 def measure(path: Path, name: str) -> float:
     """Return the seconds of a measure for a GB of maps, at best."""
     study, taken = load_study(STUDY), []
-    function = resolve_name(registry.of(study).measuring(name))
+    function = resolve_name(registry.of(study).declared(name).measure)
     settings = registry.declared(name).measuring(study, next(iter(study.models)), 0)
     for _ in range(TURNS):
         start = process_time()

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vitscope.networks.building.families.resnet import network
-from vitscope.networks.building.family import Wanted
+from vitscope.networks.building.family import WantedNetwork
 
 ARCH = {"block": "basic", "blocks": [2, 2, 2, 2], "width": 8}
 CLASSES = 10
@@ -37,7 +37,7 @@ def ensemble(members: int) -> nn.Module:
 
 def steps(share: float = 0, blur: bool = False) -> list[nn.Module]:
     """Return the stem, the blocks and the classifier of a ResNet."""
-    resnet = network(Wanted(ARCH, CLASSES, 32, 3))
+    resnet = network(WantedNetwork(ARCH, CLASSES, 32, 3))
     found: list[nn.Module] = [resnet.layer0]
     for stage in range(1, 5):
         blocks = [*resnet.get_submodule(f"layer{stage}")]

@@ -91,7 +91,9 @@ def null_hsic(first_image: int, ours: Array, theirs: Array) -> Array:
     found = np.empty((PERMUTATIONS, len(ours), len(theirs)))
     for permuted in found:
         order = random.permutation(images)
-        permuted[:] = flat @ centred[:, order][:, :, order].reshape(len(theirs), -1).T
+        others = centred[:, order][:, :, order].reshape(len(theirs), -1)
+        # Pair by pair, as the HSIC of the images in their own order.
+        permuted[:] = np.stack([np.vecdot(flat, each) for each in others], axis=1)
     found /= images * (images - 3)
     return found
 
@@ -272,7 +274,8 @@ def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
     in_order = np.stack([batches[first] for first in sorted(batches)])
     # Of each permutation, what is between the networks; what is within them is not used.
     of_all = np.zeros((PERMUTATIONS, *in_order.shape[1:]))
-    of_all[:, :own, own:] = null / len(batches)
+    # Rounded, since the last digits of the sum depend on the order of the parts.
+    of_all[:, :own, own:] = (null / len(batches)).astype(np.float32)
     rows = _mean_cka(parts.model, images, in_order, of_all)
     between = rows[(rows["index"] < own) & (rows["other_index"] >= own)]
     return between.assign(
