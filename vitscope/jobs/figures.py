@@ -16,7 +16,7 @@ from vitscope.jobs.claims import count_claims_from_job_inputs, job_values_to_cou
 from vitscope.jobs.curves import CURVES
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.jobs.networks import find_blocks_for_job, values_of_blocks
-from vitscope.jobs.tables import columns_of, read_all
+from vitscope.jobs.tables import columns_of, read_all, read_all_with_facts
 from vitscope.measures import registry
 from vitscope.measures.registry import caption_of, sentence_of, title_of
 from vitscope.networks.finding.cut_points import BLOCKS
@@ -102,19 +102,14 @@ def read_figure_job_inputs(
 
     PublishedCurve points are None if the kind of the figure draws none.
     """
-    import pandas as pd
-
     from vitscope.claims.points import published_points_of_figure
 
     read = {
-        name: {path: Table(**columns).read_with_facts(path) for path in inputs[name]}
+        name: read_all_with_facts(Table(**columns), inputs[name])
         for name, columns in values["tables"].items()
     }
-    tables = {
-        name: pd.concat([frame for frame, _ in each.values()], ignore_index=True)
-        for name, each in read.items()
-    }
-    facts = {path: found for path, (_, found) in read[next(iter(read))].items()}
+    tables = {name: rows for name, (rows, _) in read.items()}
+    facts = next(facts for _, facts in read.values())
     drawn = set(values["published_columns"])
     if not drawn:
         return tables, facts, None

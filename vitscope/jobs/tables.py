@@ -56,11 +56,19 @@ def tables_in(inputs: Files) -> list[str]:
     return [path for paths in listed for path in paths if path.endswith(".parquet")]
 
 
-def read_all(table: Table, paths: Iterable[str]) -> "pd.DataFrame":
-    """Return the rows of a table from several files, with a new index."""
+def read_all_with_facts(
+    table: Table, paths: Iterable[str]
+) -> "tuple[pd.DataFrame, dict[str, dict[str, str]]]":
+    """Return the rows of a table from several files, with a new index, and each file's metadata."""
     import pandas as pd
 
-    return pd.concat(map(table.read, paths), ignore_index=True)
+    read = {path: table.read_with_facts(path) for path in paths}
+    rows = pd.concat([frame for frame, _ in read.values()], ignore_index=True)
+    return rows, {path: facts for path, (_, facts) in read.items()}
+
+
+def read_all(table: Table, paths: Iterable[str]) -> "pd.DataFrame":
+    return read_all_with_facts(table, paths)[0]
 
 
 def columns_of(study: Study, table: str) -> Values:

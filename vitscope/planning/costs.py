@@ -209,7 +209,7 @@ def latents_bytes(study: Study, counted: Path) -> Iterator[int]:
     known: dict[str, int] = json.loads(COUNTED_BEFORE.read_text(encoding="utf-8"))
     with suppress(OSError, ValueError, TypeError, AttributeError):
         found = json.loads(counted.read_text(encoding="utf-8"))
-        known |= {key: int(values) for key, values in found.items()}
+        known = {key: int(values) for key, values in found.items()} | known
     before = len(known)
     try:
         for model in sorted(shown):
