@@ -21,9 +21,10 @@ TABLES: dict[str, Expected | None] = {
     # Of 200 images at two severities: two.
     "corruption_error": Expected(["model", "corruption"], 1e-3, 7e-3),
     # Eigenvalues have a residual of 0.05, which is squared in their error; traces are sums of terms
-    # that cancel.
+    # that cancel. A ReLU whose input is zero but for rounding is open on one processor and closed
+    # on another: in one of 12 batches that moves a block's trace by 0.74, the network's being 208.
     "curvature": Expected(
-        ["model", "snapshot", "batch", "of", "index"], 0.02, 0.02, ("residual", "converged")
+        ["model", "snapshot", "batch", "of", "index"], 0.02, 1.0, ("residual", "converged")
     ),
     # The order of pixels whose values are nearly equal is open, and with it what is deleted.
     "faithfulness": Expected(["model", "method", "change", "share"], 0.02, 0.005),

@@ -100,15 +100,14 @@ class Job:
     """A kind of work: `run` reads inputs and writes outputs, given by their paths.
 
     `values` returns the parameters that the result depends on; the key `modules` lists what `run`
-    imports by computed names. `batches` is the setting for the number of images in memory at once.
-    `repeats_passes` tells that all passes of a job are alike, each in the memory of the one before.
+    imports by computed names. `batches` is the setting for the number of images in memory at once,
+    of a job that runs a network on one batch after the other.
     """
 
     run: "Callable[[Files, Files, Values, Resources], None]"
     values: Callable[[Study, Names], Values] = lambda study, names: {}
     takes: Takes | Callable[[Study, Names], Takes] = Takes()
     batches: str | Callable[[Names, Values], str | None] | None = None
-    repeats_passes: bool = False
 
     def batch_setting(self, names: Names, values: Values) -> str | None:
         """Return the setting for the number of images in memory at once, if there is one."""

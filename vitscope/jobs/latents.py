@@ -92,7 +92,6 @@ EXTRACT_LATENTS = Job(
         writes=bytes_of_latents_job,
     ),
     batches="analysis.batch_size",
-    repeats_passes=True,
 )
 
 

@@ -231,7 +231,6 @@ MEASURE_PASS = Job(
     values=_values_of_pass_job,
     takes=Takes(torch=True, work=_passes_of_shard, seconds=_seconds_of_pass, writes=_bytes_of_pass),
     batches="analysis.batch_size",
-    repeats_passes=True,
 )
 
 
