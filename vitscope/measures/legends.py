@@ -15,7 +15,9 @@ LEGENDS = {
         "- *Gray mark on an axis*: the cut point follows a multi-head self-attention (MSA).\n"
         "- *Light blue mark on an axis*: the cut point follows subsampling; its map is smaller "
         "than the one before, or the block is a pool.\n"
-        "- *Hatched cell*: undefined, since one of the maps is the same for all images."
+        "- *Hatched cell*: undefined, since one of the maps is the same for all images.\n"
+        "- *White dot*: not above chance: of orders of the images of one map, 5 % or more have a "
+        "CKA as high."
     ),
     "measured": "- *Filled markers*: measured; colour and marker show the family.",
     "measured_together": (

@@ -13,7 +13,8 @@ from vitscope.measures.given import Parts
 def similarity(stages: list[int], cka) -> dict[str, pd.DataFrame]:
     size = len(stages)
     pairs = [(i, j, cka(i, j)) for i in range(size) for j in range(size)]
-    table = pd.DataFrame(pairs, columns=["index", "other_index", "cka"]).assign(model="m")
+    table = pd.DataFrame(pairs, columns=["index", "other_index", "cka"])
+    table = table.assign(model="m", p=0.005)
     cuts = pd.DataFrame({"model": "m", "index": range(size), "kind": "conv", "stage": stages})
     return {"cka": table, "blocks": cuts}
 
@@ -36,6 +37,14 @@ def test_stages_are_blocks_if_their_maps_are_alike(within, across, unknown):
     assert claims["measured_total"].isna().all()
     # Nothing is known of its batches.
     assert claims["holds"].tolist() == ["open"]
+
+
+def test_the_statement_says_how_many_pairs_are_above_chance():
+    tables = similarity(STAGES, lambda i, j: float(STAGES[i] == STAGES[j]))
+    # Of the 21 pairs of seven cut points, nine begin at cut point 2 or 3.
+    tables["cka"].loc[tables["cka"]["index"].isin([2, 3]), "p"] = 0.05
+    (statement,) = count("cka", tables, ["m"])["statement"]
+    assert statement.endswith("(12 of 21 pairs of cut points are more similar than by chance)")
 
 
 def test_likeness_of_what_is_near_makes_no_block():

@@ -19,7 +19,7 @@ def between(first: str, second: str) -> pd.DataFrame:
     counts = len(MODELS[first][0]), len(MODELS[second][0])
     index, other = np.indices(counts).reshape(2, -1)
     value = np.random.default_rng(counts).uniform(0.02, 1, len(index))
-    table = pd.DataFrame({"index": index, "other_index": other, "cka": value})
+    table = pd.DataFrame({"index": index, "other_index": other, "cka": value, "p": 0.005})
     return table.assign(model=first, other_model=second)
 
 
@@ -69,6 +69,23 @@ def test_values_below_0_are_within_the_colours():
     table.iloc[5, table.columns.get_loc("cka")] = -0.13
     for axes in maps_of(drawn(cka=table)):
         assert cells_of(axes).get_clim() == (-0.2, 1)
+
+
+def test_dots_are_on_the_cells_that_are_not_above_chance():
+    table = TABLES["cka"].copy()
+    by_chance = (table["model"] == "vit") & (table["index"] == 3) & (table["other_index"] >= 20)
+    table.loc[by_chance, "p"] = 0.05
+    figure = drawn(cka=table)
+    assert "not above chance" in legend_labels(figure)
+    dots = [
+        line.get_xydata() * LAST["vit"]
+        for axes in maps_of(figure)
+        for line in axes.lines
+        if line.get_marker() == "o"
+    ]
+    expected = [[other, 3] for other in range(20, 25)]
+    np.testing.assert_allclose(dots, [expected], atol=1e-9)
+    assert "not above chance" not in legend_labels(drawn())
 
 
 def lines_of(axes, last_across, last_up):

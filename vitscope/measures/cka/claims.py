@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import pandas as pd
 
 from vitscope.claims.claim import Claim, Evidence, every_model
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, excess_of_alike_pairs, value_of
+from vitscope.measures.cka.measure import LEVEL
 
 
 def _cka_excess_within_stages(pairs: Points) -> Found | None:
@@ -11,9 +14,12 @@ def _cka_excess_within_stages(pairs: Points) -> Found | None:
     found = excess_of_alike_pairs(pairs, "cka", "within")
     if found is None:
         return None
+    above = int((pairs.frame["p"] < LEVEL).sum())
+    chance = f" ({above} of {len(pairs)} pairs of cut points are more similar than by chance)"
     whole, without = found.values[0], found.values[1:]
     count = len(without)
-    return value_of(whole, batches=count * whole - (count - 1) * without)
+    found = value_of(whole, batches=count * whole - (count - 1) * without)
+    return found and replace(found, beside=chance)
 
 
 def _cka_pairs_in_stages(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:

@@ -19,7 +19,7 @@ import pandas as pd
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.files.tensors import as_float
-from vitscope.measures.cka.measure import LEAST_BATCH
+from vitscope.measures.cka.measure import LEAST_BATCH, LEVEL
 from vitscope.measures.given import Latents, OnLatents, Parts
 
 # A centred matrix counts as zero if its norm is at most this share of the norm before centring.
@@ -27,8 +27,6 @@ ROUNDING = 1e-6
 
 # Orders of the images in which similarities are those of chance, drawn alike for all networks.
 PERMUTATIONS, PERMUTATION_SEED = 200, 0
-# Of so many similarities of chance, one is above the threshold.
-LEVEL = 0.05
 
 # Features are copied out of the memory map in slices, each small enough for the cache.
 SLICE_BYTES = 1 << 22

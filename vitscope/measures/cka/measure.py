@@ -38,6 +38,8 @@ from vitscope.settings.section import setting
 # An unbiased HSIC divides by the number of images minus three.
 LEAST_BATCH = 4
 
+# A CKA is above chance if its `p` is below this level.
+LEVEL = 0.05
 # How a CKA compares with that of images in other orders.
 CALIBRATED: Columns = {
     "null": (

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import floor
 from textwrap import fill
 from typing import Any
@@ -20,6 +21,7 @@ from vitscope.drawing.looks import BAND_COLORS, BOUNDARY, SIMILARITY_COLORS, UND
 from vitscope.drawing.panels import Panels, make_square_panels
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
+from vitscope.measures.cka.measure import LEVEL
 
 _TICKS = (0, 0.5, 1)
 
@@ -33,8 +35,19 @@ _BAR_WIDTH = 0.55
 _TEXT_HEIGHT = 0.2  # by how much a panel with its title and labels is higher than wide
 _NAMES_WIDTH = 0.2  # the names of stages beside a panel
 
-# A map of similarity: its values, and the rows of the block table across and up.
-SimilarityMap = tuple[Array, pd.DataFrame, pd.DataFrame]
+# A dot in the middle of a cell.
+_DOT: dict[str, Any] = {"marker": "o", "markersize": 1.8, "markeredgewidth": 0.3}
+_DOT |= {"markerfacecolor": "white", "markeredgecolor": "#595959", "linestyle": ""}
+
+
+@dataclass(frozen=True)
+class SimilarityMap:
+    """A map of similarity, with the rows of the block table across and up."""
+
+    cka: Array
+    by_chance: Array
+    across: pd.DataFrame
+    up: pd.DataFrame
 
 
 def _draw_similarity_maps(panels: Panels, maps: Sequence[SimilarityMap]) -> None:
@@ -43,17 +56,19 @@ def _draw_similarity_maps(panels: Panels, maps: Sequence[SimilarityMap]) -> None
     Panels must have their titles and labels already.
     """
     # Begin the colours at 0, or at the next tenth below the lowest value (with a margin of 0.02).
-    lowest = min(floor(10 * (np.nanmin(values, initial=0) + 0.02)) / 10 for values, *_ in maps)
+    lowest = min(floor(10 * (np.nanmin(each.cka, initial=0) + 0.02)) / 10 for each in maps)
     for axes, each in zip(panels.axes, maps, strict=True):
         cells = _draw_similarity_map(panels.figure, axes, each, lowest)
     color_bar(panels.axes, cells, "CKA")
-    points = [points for _, *both in maps for points in both]
+    points = [points for each in maps for points in (each.across, each.up)]
     for kind in {
         kind for each in points for kind, at in _marked_cut_points(each).items() if at.any()
     }:
         panels.legend.add_band(kind, facecolor=BAND_COLORS[kind], lw=0)
-    if any(np.isnan(values).any() for values, *_ in maps):
+    if any(np.isnan(each.cka).any() for each in maps):
         panels.legend.add("undefined", Patch(**UNDEFINED))
+    if any(each.by_chance.any() for each in maps):
+        panels.legend.add_marker("not above chance", _DOT)
     panels.legend.draw(panels.figure, None if panels.whole else panels.axes[0])
     # Draw once: this moves titles above the names of stages, where the layout needs them.
     panels.figure.draw_without_rendering()
@@ -62,13 +77,13 @@ def _draw_similarity_maps(panels: Panels, maps: Sequence[SimilarityMap]) -> None
 def _draw_similarity_map(
     figure: Figure, axes: Axes, drawn: SimilarityMap, lowest: float
 ) -> AxesImage:
-    values, *both = drawn
-    (across_points, up_points), (across, up) = both, map(_edges_of_cells, both)
-    if np.isnan(values).any():
+    across_points, up_points = drawn.across, drawn.up
+    across, up = _edges_of_cells(across_points), _edges_of_cells(up_points)
+    if np.isnan(drawn.cka).any():
         axes.patch.set(**UNDEFINED)
     # Draw a picture: between separate cells, viewers show thin lines.
     cells = axes.imshow(
-        np.ma.masked_invalid(values),
+        np.ma.masked_invalid(drawn.cka),
         extent=(across[0], across[-1], up[0], up[-1]),
         aspect="auto",
         origin="lower",
@@ -77,6 +92,10 @@ def _draw_similarity_map(
         vmin=lowest,
         vmax=1,
     )
+    rows, columns = np.nonzero(drawn.by_chance)
+    if len(rows):
+        middles = [(each[:-1] + each[1:]) / 2 for each in (across, up)]
+        axes.plot(middles[0][columns], middles[1][rows], **_DOT)
     for start in _starts_of_stages(across_points)[1:]:
         axes.axvline(across[start], **BOUNDARY)
     for start in _starts_of_stages(up_points)[1:]:
@@ -135,14 +154,19 @@ def _marked_cut_points(points: pd.DataFrame) -> dict[str, Array]:
     return {"msa": attends.to_numpy(bool), "subsampling": shrinks.to_numpy(bool)}
 
 
-def _cka_matrix_to_draw(table: str, pairs: pd.DataFrame, height: int, width: int, of: str) -> Array:
-    """Return the CKA of sorted pairs of cut points as a matrix; `of` names models in errors."""
-    if len(pairs) != height * width:
+def _similarity_map_to_draw(
+    table: str, pairs: pd.DataFrame, across: pd.DataFrame, up: pd.DataFrame, of: str
+) -> SimilarityMap:
+    """Return sorted pairs of cut points as a map; `of` names models in errors."""
+    shape = len(up), len(across)
+    if len(pairs) != len(up) * len(across):
         raise VitscopeError(
             f"The {table} table has {len(pairs)} pairs of cut points of the {of}: delete the "
             f"tables and run again."
         )
-    return pairs["cka"].to_numpy(np.float64).reshape(height, width)
+    cka = pairs["cka"].to_numpy(np.float64).reshape(shape)
+    by_chance = (pairs["p"] >= LEVEL).to_numpy(bool).reshape(shape)
+    return SimilarityMap(cka, by_chance, across, up)
 
 
 def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
@@ -152,10 +176,8 @@ def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Fig
     for panel, member in zip(panels.of_models(members, blocks), members, strict=True):
         pairs = table[table["model"] == member.model].sort_values(["index", "other_index"])
         count_rows(pairs, panel.axes)
-        count = len(panel.rows)
-        of = f"model '{member.model}', which has {count} cut points"
-        values = _cka_matrix_to_draw("cka", pairs, count, count, of)
-        maps.append((values, panel.rows, panel.rows))
+        of = f"model '{member.model}', which has {len(panel.rows)} cut points"
+        maps.append(_similarity_map_to_draw("cka", pairs, panel.rows, panel.rows, of))
     _draw_similarity_maps(panels, maps)
     panels.label("Normalized depth", "Normalized depth")
     return panels.figure
@@ -179,8 +201,7 @@ def plot_cka_between(table: pd.DataFrame, blocks: pd.DataFrame, members: Members
         rows = table[both].sort_values(["other_index", "index"])
         count_rows(rows, axes)
         of = f"models '{first}' and '{second}', which have {len(across)} and {len(up)}"
-        values = _cka_matrix_to_draw("cka_between", rows, len(up), len(across), of)
-        maps.append((values, across, up))
+        maps.append(_similarity_map_to_draw("cka_between", rows, across, up, of))
         axes.set_xlabel(_depth_label(label[first]))
         axes.set_ylabel(_depth_label(label[second]))
     _draw_similarity_maps(panels, maps)
