@@ -111,14 +111,14 @@ def test_attention_is_paired_with_the_same_network_of_other_weights() -> None:
     pairs = [("vit_light", other) for other in ("vit_fixed", "vit_uniform")]
     kinds = {"vit_light": {"msa", "mlp"}, "vit_fixed": {"mlp"}, "vit_uniform": {"mlp"}}
     models = {name: Traits(kinds[name], traits_for_claims_job(cifar, name)) for name in kinds}
-    assert claim.attention_against_fixed_weights(models) == pairs
+    assert claim.attention_against_other_mixing(models) == pairs
 
 
 def test_controls_are_compared_and_counted_nowhere_else() -> None:
-    """All models of cifar100 that mix by weights that no image changes are declared as controls."""
+    """All models of cifar100 that mix by weights or keys that no image changes are controls."""
     cifar = load_study(BUNDLED_STUDIES / "cifar100.yaml")
     mixing = {name: model.arch.get("mixing") for name, model in cifar.models.items()}
-    controls = {name for name, how in mixing.items() if how in ("fixed", "uniform")}
+    controls = {name for name, how in mixing.items() if how}
     assert controls == {name for name, model in cifar.models.items() if model.control}
     assert len(controls) == 16
     kinds = {"vit_light": {"msa"}, "vit_fixed": {"msa"}, "resnet_light": {"conv"}}
@@ -129,7 +129,7 @@ def test_controls_are_compared_and_counted_nowhere_else() -> None:
     assert claim.attending(models) == [("vit_light",)]
     assert claim.convolutional(models) == [("resnet_light",)]
     assert claim.attention_against_convolution(models) == [("vit_light", "resnet_light")]
-    assert claim.attention_against_fixed_weights(models) == [("vit_light", "vit_fixed")]
+    assert claim.attention_against_other_mixing(models) == [("vit_light", "vit_fixed")]
 
 
 def test_models_without_msas_or_settings_are_in_no_pair() -> None:

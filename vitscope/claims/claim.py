@@ -239,9 +239,10 @@ AVERAGED = (
 # Why claims compare a model that has MSAs with a model that mixes tokens by other weights.
 SPECIFIC = (
     "The paper's abstract says that what MSAs improve is due to data specificity, not to "
-    "long-range dependency. The second model mixes tokens by weights that no image changes: "
-    "learned ones of their positions (`mixing: fixed`), or equal ones (`uniform`). Nothing else "
-    "differs."
+    "long-range dependency. The second model mixes tokens by weights that no image changes, "
+    "learned ones of their positions (`mixing: fixed`), equal ones (`uniform`) or those of a "
+    "convolution (`depthwise`), or attends to learned keys of positions (`static_key`). Nothing "
+    "else differs."
 )
 # Why claims compare a training with sharpness-aware minimization with one without.
 SAM = (
@@ -254,7 +255,7 @@ OWN_CNN = (
     "same training."
 )
 # What these claims compare MSAs with.
-OTHER_MIXING = "mixing by weights that no image changes"
+OTHER_MIXING = "mixing by weights or keys that no image changes"
 
 
 averaging = named_in("averages")
@@ -283,9 +284,11 @@ less_against_more_data = alike_but_for(
     "training.warmup_epochs",
     when=lambda ours, theirs: ours is not None and (theirs is None or ours < theirs),
 )
-attention_against_fixed_weights = alike_but_for(
+attention_against_other_mixing = alike_but_for(
     "arch.mixing",
-    when=lambda ours, theirs: ours in (None, "attention") and theirs in ("fixed", "uniform"),
+    when=lambda ours, theirs: (
+        ours in (None, "attention") and theirs in ("static_key", "fixed", "depthwise", "uniform")
+    ),
 )
 sam_against_none = alike_but_for(
     "training.sam", when=lambda ours, theirs: ours is not None and theirs is None

@@ -224,6 +224,47 @@ def test_fixed_mixing_is_sums_of_values_with_weights_of_places() -> None:
 
 
 @pytest.mark.parametrize("window", [2, 3, None])
+def test_static_keys_are_attention_whose_keys_are_those_of_positions(window: int | None) -> None:
+    """Attention has the same keys if its tokens are such that its layer makes them."""
+    mixer = mixing("static_key", window).blocks[0].attn.double()
+    attention = vit(window).blocks[0].attn.double()
+    tokens = torch.randn(2, TOKENS, CHANNELS, dtype=torch.float64)
+    with torch.no_grad():
+        query, key, value = attention.qkv.weight.chunk(3)
+        mixer.qv.weight.copy_(torch.cat([query, value]))
+        mixer.qv.bias.copy_(torch.cat([attention.qkv.bias.chunk(3)[at] for at in (0, 2)]))
+        mixer.proj.load_state_dict(attention.proj.state_dict())
+        for image in tokens:
+            keys = image @ key.T + attention.qkv.bias.chunk(3)[1]
+            mixer.keys.copy_(keys.unflatten(1, (HEADS, -1)).transpose(0, 1))
+            one = image[None]
+            torch.testing.assert_close(mixer(one), attention(one), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("window", [2, 3, None])
+def test_depthwise_mixing_is_sums_of_each_channel_with_weights_of_offsets(
+    window: int | None,
+) -> None:
+    mixer = mixing("depthwise", window).blocks[0].attn.double()
+    nn.init.normal_(mixer.conv.weight)
+    tokens = torch.randn(2, TOKENS, CHANNELS, dtype=torch.float64)
+    values, weight = mixer.value(tokens).detach().numpy(), mixer.conv.weight.detach().numpy()
+    rows, columns = mixer.grid
+    side = weight.shape[-1]
+    expected = np.zeros_like(values)
+    expected[:, 0] = values.mean(1)
+    for query, key in product(range(1, TOKENS), repeat=2):
+        offsets = np.subtract(divmod(key - 1, columns), divmod(query - 1, columns))
+        row, column = offsets + (side - 1) // 2
+        if 0 <= row < side and 0 <= column < side:
+            expected[:, query] += weight[:, 0, row, column] * values[:, key]
+    assert 1 + rows * columns == TOKENS
+    with torch.no_grad():
+        found, out = mixer(tokens), mixer.proj(torch.from_numpy(expected))
+    np.testing.assert_allclose(found.numpy(), out.numpy(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("window", [2, 3, None])
 def test_uniform_mixing_is_attention_without_scores(window: int | None) -> None:
     mixer, attention = mixing("uniform", window).blocks[0].attn, vit(window).blocks[0].attn
     with torch.no_grad():
@@ -244,7 +285,7 @@ def test_fixed_mixing_begins_as_a_mean() -> None:
     assert {*fixed.state_dict()} - {*uniform.state_dict()} == learned
 
 
-@pytest.mark.parametrize("kind", ["fixed", "uniform"])
+@pytest.mark.parametrize("kind", ["fixed", "depthwise", "uniform"])
 def test_mixing_by_position_is_no_attention_and_a_cut_point_all_the_same(kind: str) -> None:
     model = mixing(kind)
     assert found_in(model, SIZE).attentions == []

@@ -133,12 +133,15 @@ ALTERNET = {"block": "basic", "blocks": [2, 2], "attention": [0, 1], "heads": [1
 ALTERNET |= {"head_dim": 8, "window": 4, "width": 8}
 
 
-@pytest.mark.parametrize("mixing", ["fixed", "uniform"])
+@pytest.mark.parametrize(
+    ("mixing", "kind"),
+    [("fixed", "mixing"), ("uniform", "mixing"), ("depthwise", "conv"), ("static_key", "msa")],
+)
 @pytest.mark.parametrize("arch", [VIT, VIT | {"attention_window": 3}])
-def test_vit_without_attention(arch: dict[str, Any], mixing: str) -> None:
+def test_vit_without_attention(arch: dict[str, Any], mixing: str, kind: str) -> None:
     model = find_family("vit").build(arch | {"mixing": mixing}, 10, 32).eval()
     table = list_blocks("vit", model, described(32) | {"classes": 10}).table
-    assert table["kind"].tolist() == ["stem", *["mixing", "mlp"] * 2]
+    assert table["kind"].tolist() == ["stem", *[kind, "mlp"] * 2]
 
 
 @pytest.mark.parametrize("mixing", ["fixed", "uniform"])

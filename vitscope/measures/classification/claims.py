@@ -14,7 +14,7 @@ from vitscope.claims.claim import (
     Subject,
     alternet_against_its_cnn,
     attention_against_convolution,
-    attention_against_fixed_weights,
+    attention_against_other_mixing,
     convolutional,
     local_against_global,
     make_claims,
@@ -90,7 +90,7 @@ CLAIMS_FIT = Evidence(
     )
     + make_claims(
         "abstract",
-        attention_against_fixed_weights,
+        attention_against_other_mixing,
         SPECIFIC,
         (
             "specific_weights_err_less",

@@ -4,7 +4,7 @@ from vitscope.claims.claim import (
     SPECIFIC,
     Evidence,
     ScoredCurve,
-    attention_against_fixed_weights,
+    attention_against_other_mixing,
     averaging,
     every_model,
     in_order,
@@ -30,7 +30,7 @@ CLAIMS_FEATURE_VARIANCE = Evidence(
     )
     + make_claims(
         "after Fig. 9",
-        attention_against_fixed_weights,
+        attention_against_other_mixing,
         SPECIFIC,
         (
             "msa_reduces_variance_more",

@@ -11,7 +11,7 @@ from vitscope.claims.claim import (
     Claim,
     Evidence,
     attention_against_convolution,
-    attention_against_fixed_weights,
+    attention_against_other_mixing,
     every_pair,
     sam_against_none,
 )
@@ -117,7 +117,7 @@ CLAIMS_LANDSCAPE = Evidence(
             "specific_weights_flatten_loss",
             f"The loss of MSAs varies less around the trained weights than that of {OTHER_MIXING}",
             "abstract",
-            attention_against_fixed_weights,
+            attention_against_other_mixing,
             _LESS_SPREAD,
             SPECIFIC,
         ),

@@ -32,7 +32,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "depth of a ResNet": {"enum": [18, 34, 50, 101, 152]},
     "residual block": {"enum": ["basic", "bottleneck"]},
 }
-USUAL: dict[str, tuple[str, str] | dict[str, Any]] = {
+USUAL: dict[str, tuple[str, str]] = {
     "block": ("residual block", "The kind of residual block."),
     "blocks": ("blocks of four stages", "Blocks of each stage."),
     "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
@@ -41,14 +41,6 @@ USUAL: dict[str, tuple[str, str] | dict[str, Any]] = {
         "Begin with a 7x7 convolution of stride 2 and pooling; with a 3x3 one if left out.",
     ),
     "drop_path_rate": ("share", "Stochastic depth in training, of the last block; 0 if left out."),
-    "mixing": {
-        "description": (
-            "What mixes the tokens of a window: `attention`, if left out; `fixed`, learned weights "
-            "of their positions alone, the same for all images; `uniform`, their mean. So the last "
-            "two tell what data-specific weights are good for."
-        ),
-        "enum": ["attention", "fixed", "uniform"],
-    },
 }
 
 

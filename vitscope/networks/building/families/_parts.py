@@ -1,6 +1,7 @@
 """Parts that several families share."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -172,9 +173,7 @@ class PositionMixing(Windowed):
         tokens, channels = prefix + grid[0] * grid[1], replaced.proj.in_features
         self.num_heads = replaced.num_heads
         self.value = nn.Linear(channels, channels, bias=replaced.qkv.bias is not None)
-        nn.init.trunc_normal_(self.value.weight, std=0.02)
-        if self.value.bias is not None:
-            nn.init.zeros_(self.value.bias)
+        _draw_linear(self.value)
         shape = (self.num_heads, tokens, tokens)
         self.scores = nn.Parameter(torch.zeros(shape)) if learned else None
         self.proj = replaced.proj
@@ -187,13 +186,71 @@ class PositionMixing(Windowed):
         return out
 
 
+class StaticKeyAttention(Windowed):
+    """Attends by the queries of the image to learned keys of positions, which no image changes."""
+
+    def __init__(self, replaced: Any, grid: tuple[int, int], window: int, prefix: int) -> None:
+        super().__init__(grid, window, prefix)
+        tokens, channels = prefix + grid[0] * grid[1], replaced.proj.in_features
+        self.num_heads, self.scale = replaced.num_heads, replaced.scale
+        self.qv = nn.Linear(channels, 2 * channels, bias=replaced.qkv.bias is not None)
+        _draw_linear(self.qv)
+        self.keys = nn.Parameter(torch.empty(self.num_heads, tokens, channels // self.num_heads))
+        # As long as the keys of an attention are at first: its layer takes normalized tokens.
+        nn.init.trunc_normal_(self.keys, std=0.02 * channels**0.5)
+        self.proj = replaced.proj
+
+    def forward(self, x: Tensor, **_: Any) -> Tensor:
+        query, value = self.qv(x).unflatten(2, (2, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+        scores = (query * self.scale) @ self.keys.transpose(1, 2) + self.mask
+        attended = scores.softmax(dim=3) @ value
+        out: Tensor = self.proj(attended.transpose(1, 2).flatten(2))
+        return out
+
+
+class DepthwiseMixing(nn.Module):
+    """Mixes the values of a window by a depthwise convolution; prefix tokens get their mean."""
+
+    def __init__(self, replaced: Any, grid: tuple[int, int], window: int, prefix: int) -> None:
+        super().__init__()
+        channels, self.grid, self.prefix = replaced.proj.in_features, grid, prefix
+        before = (window - 1) // 2
+        self.padding = (before, window - 1 - before) * 2
+        self.value = nn.Linear(channels, channels, bias=replaced.qkv.bias is not None)
+        _draw_linear(self.value)
+        self.conv = nn.Conv2d(channels, channels, window, groups=channels, bias=False)
+        # Begin with a mean, as learned weights of pairs of positions do.
+        nn.init.constant_(self.conv.weight, 1 / min(window**2, grid[0] * grid[1]))
+        self.proj = replaced.proj
+
+    def forward(self, x: Tensor, **_: Any) -> Tensor:
+        values = self.value(x)
+        maps = values[:, self.prefix :].transpose(1, 2).unflatten(2, self.grid)
+        mixed = self.conv(nn.functional.pad(maps, self.padding)).flatten(2).transpose(1, 2)
+        mean = values.mean(1, keepdim=True).expand(-1, self.prefix, -1)
+        out: Tensor = self.proj(torch.cat([mean, mixed], dim=1))
+        return out
+
+
+def _draw_linear(layer: nn.Linear) -> None:
+    nn.init.trunc_normal_(layer.weight, std=0.02)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+
+
+MIXERS: dict[str, Callable[..., nn.Module]] = {
+    "attention": LocalAttention,
+    "static_key": StaticKeyAttention,
+    "fixed": partial(PositionMixing, learned=True),
+    "uniform": partial(PositionMixing, learned=False),
+    "depthwise": DepthwiseMixing,
+}
+
+
 def replace_attention(model: Any, window: int | None, mixing: str) -> None:
-    """Replace the attention in a timm ViT's blocks by `LocalAttention` or `PositionMixing`."""
+    """Replace the attention in a timm ViT's blocks by what `mixing` names in `MIXERS`."""
     grid, prefix = model.patch_embed.grid_size, model.num_prefix_tokens
     # By default, choose a window that covers the whole grid from any position.
-    window = window or 2 * max(grid)
+    window = window or 2 * max(grid) - 1
     for block in model.blocks:
-        if mixing == "attention":
-            block.attn = LocalAttention(block.attn, grid, window, prefix)
-        else:
-            block.attn = PositionMixing(block.attn, grid, window, prefix, mixing == "fixed")
+        block.attn = MIXERS[mixing](block.attn, grid, window, prefix)

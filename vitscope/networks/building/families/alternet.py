@@ -43,7 +43,14 @@ ARCH = {
         ),
         "head_dim": ("count", "Channels of a head; 64 if left out."),
         "window": ("count", "Side of the windows of attention; 4 if left out, or 7 with a `stem`."),
-        "mixing": "usual",
+        "mixing": {
+            "description": (
+                "What mixes the tokens of a window: `attention`, if left out; `fixed`, learned "
+                "weights of their positions alone, the same for all images; `uniform`, their mean. "
+                "So the last two tell what data-specific weights are good for."
+            ),
+            "enum": ["attention", "fixed", "uniform"],
+        },
         "width": "usual",
         "stem": "usual",
         "drop_path_rate": "usual",

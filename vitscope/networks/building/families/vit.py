@@ -29,7 +29,15 @@ ARCH = {
             "edges of the grid. The class token attends to all, and all attend to it. "
             "All tokens attend to all if left out, as they must where `name` is given.",
         ),
-        "mixing": "usual",
+        "mixing": {
+            "description": (
+                "What mixes the tokens of a window: `attention`, if left out; `static_key`, "
+                "attention to learned keys of positions, which no image changes; `fixed`, learned "
+                "weights of pairs of positions; `depthwise`, a convolution of each channel over "
+                "positions; `uniform`, their mean."
+            ),
+            "enum": ["attention", "static_key", "fixed", "depthwise", "uniform"],
+        },
     },
     "title": (
         "`attention_window`, `mixing` and `class_token` beside the dimensions of a network, and "
