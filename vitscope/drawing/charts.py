@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from vitscope.claims.points import AllPublished, Points, bands
 from vitscope.claims.statistics import certain_signs
 from vitscope.drawing.changes import Bars, Change
+from vitscope.drawing.epochs import SharesByEpoch, ValueByEpoch, plot_by_epoch
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import published_legend_label
 from vitscope.drawing.looks import DOTTED, Look
@@ -221,12 +222,21 @@ class Chart:
         published: AllPublished | None = None,
         together: bool = False,
         change: bool = False,
+        by_epoch: bool = False,
     ) -> Figure:
         """Draw a panel for each model in each row, or with `together` one panel of all models.
 
         Where some models are trainings of one recipe, `together` makes a panel for each recipe.
-        With `change`, draw the change of a value over each block in place of the value.
+        With `change`, draw the change of a value over each block in place of the value. With
+        `by_epoch`, draw the value of models that are one network after several epochs.
         """
+        if by_epoch:
+            if change or together or published:
+                raise VitscopeError(
+                    "Figures by epoch show values alone: leave `change`, `together` and "
+                    "`published` out of the figure, or `by_epoch`."
+                )
+            return self._plot_by_epoch(tables, members)
         if change and together:
             raise VitscopeError(
                 "Bars of changes stand in panels of their models: leave `change` out of the "
@@ -278,6 +288,18 @@ class Chart:
             if isinstance(layer, Curve) and layer.change
         ]
         return Chart(*shown, across=self.across, bands=False)
+
+    def _plot_by_epoch(self, tables: Sequence[pd.DataFrame], members: Members) -> Figure:
+        """Draw the curve whose change is known: it is the only one by epoch."""
+        (rows, curve, change), *_ = (
+            (rows, layer, layer.change)
+            for rows in self.rows
+            for layer in rows.layers
+            if isinstance(layer, Curve) and layer.change
+        )
+        table = _choose_rows(tables[rows.table], {**(rows.where or {}), **(curve.where or {})})
+        shown = ValueByEpoch(rows.label, table, curve.column, change, rows.scales, rows.scale)
+        return plot_by_epoch(shown, [SharesByEpoch(table, curve.column, change)], members)
 
     def _draw_row(
         self,
