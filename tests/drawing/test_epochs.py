@@ -8,9 +8,12 @@ import pytest
 
 from tests.helpers.drawing import drawn_from, laid_out
 from tests.helpers.shown import boxes_of, flaws, legend_labels, spans
+from vitscope.drawing.charts import Chart, Curve, Rows
 from vitscope.drawing.figure import Member
+from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
 from vitscope.measures.registry import kinds
+from vitscope.package_data import STYLE
 
 # For each kind that can be drawn by epoch: its table, the column, and whether MSAs are said to
 # raise it; from the sentences of the captions.
@@ -136,6 +139,16 @@ def test_one_epoch_can_be_drawn_too():
 def test_what_no_figure_by_epoch_shows_is_refused(option):
     with pytest.raises(VitscopeError, match="Figures by epoch show values alone"):
         draw("token_similarity", **{option: True})
+
+
+def test_a_chart_that_says_nothing_of_changes_counts_where_its_first_curve_falls():
+    chart = Chart(Rows("Size", Curve("variance")))
+    with style(STYLE):
+        figure = chart(table("feature_variance"), members=MEMBERS, by_epoch=True)
+    for ours, theirs in zip(figure.axes[:4], draw("feature_variance").axes[:4], strict=True):
+        for one, other in zip(ours.lines, theirs.lines, strict=True):
+            np.testing.assert_array_equal(one.get_xydata(), other.get_xydata())
+    assert figure.axes[2].get_ylabel() == "Share of blocks by\nchange of size"
 
 
 def test_labels_say_which_change_is_counted():

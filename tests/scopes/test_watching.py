@@ -183,11 +183,14 @@ def test_which_epochs_are_measured_is_said_before(
     assert said in lines
 
 
-def test_a_loop_that_resumes_says_the_epoch(network: nn.Module, images: Tensor) -> None:
+def test_a_loop_that_resumes_says_the_epoch(
+    network: nn.Module, images: Tensor, capsys: pytest.CaptureFixture[str]
+) -> None:
     with vitscope.watch(network, images, every=10) as watched:
-        for epoch in (10, 11, 20):
-            watched.after_epoch(epoch)
+        for epoch in (10, 11, 20, 20, "30"):
+            watched.after_epoch(epoch)  # type: ignore[arg-type]
     assert [member.epoch for member in watched.members] == [0, 10, 20]
+    assert "epoch 20 is not measured: epoch 20 was measured before it" in capsys.readouterr().out
 
 
 def test_what_cannot_be_measured_is_said_once_and_the_training_goes_on(
@@ -256,6 +259,26 @@ def test_wrong_arguments_are_refused_at_the_start(
     network: nn.Module, images: Tensor, keywords: dict[str, Any], sentence: str
 ) -> None:
     assert refusal(lambda: vitscope.watch(network, images, **keywords)).startswith(sentence)
+
+
+def test_no_network_is_refused(images: Tensor) -> None:
+    said = refusal(lambda: vitscope.watch(images, images))  # type: ignore[arg-type]
+    assert said == "`network` is a Tensor, allowed: a torch.nn.Module."
+
+
+def test_a_network_that_several_processes_train_is_watched_in_itself(
+    network: nn.Module, images: Tensor, tmp_path: Any
+) -> None:
+    group = torch.distributed
+    group.init_process_group("gloo", f"file://{tmp_path}/group", rank=0, world_size=1)
+    try:
+        wrapped = nn.parallel.DistributedDataParallel(network)
+        assert watch_counting(wrapped, images, every=5) == [0, 5]
+        with vitscope.watch(wrapped, images) as watched:
+            pass
+    finally:
+        group.destroy_process_group()
+    assert {*watched.feature_variance["model"]} == {"Dropping@epoch_0"}
 
 
 class FullyShardedDataParallel(nn.Sequential):

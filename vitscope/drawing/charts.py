@@ -290,13 +290,12 @@ class Chart:
         return Chart(*shown, across=self.across, bands=False)
 
     def _plot_by_epoch(self, tables: Sequence[pd.DataFrame], members: Members) -> Figure:
-        """Draw the curve whose change is known: it is the only one by epoch."""
-        (rows, curve, change), *_ = (
-            (rows, layer, layer.change)
-            for rows in self.rows
-            for layer in rows.layers
-            if isinstance(layer, Curve) and layer.change
-        )
+        """Draw one curve by epoch: that which says how changes are shown, if one does."""
+        curves = [
+            (rows, layer) for rows in self.rows for layer in rows.layers if isinstance(layer, Curve)
+        ]
+        rows, curve = next((each for each in curves if each[1].change), curves[0])
+        change = curve.change or Change(f"Change of {rows.label[0].lower()}{rows.label[1:]}")
         table = _choose_rows(tables[rows.table], {**(rows.where or {}), **(curve.where or {})})
         shown = ValueByEpoch(rows.label, table, curve.column, change, rows.scales, rows.scale)
         return plot_by_epoch(shown, [SharesByEpoch(table, curve.column, change)], members)

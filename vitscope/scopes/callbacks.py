@@ -1,16 +1,13 @@
-"""Callbacks of libraries that train, which watch a network by epoch; imported only when asked."""
+"""Callbacks of libraries that train, for a `Watch` of a network; these are imported when asked."""
 
 from importlib import import_module
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vitscope.errors import VitscopeError
 
-if TYPE_CHECKING:
-    from vitscope.scopes.watching import Watch
 
-
-def lightning_callback(watch: "Watch") -> Any:
+def lightning_callback(watch: Any) -> Any:
     """Return a callback for the `Trainer` of Lightning; the first of its processes measures."""
     base: Any = _import_library("lightning.pytorch").Callback
 
@@ -33,7 +30,7 @@ def lightning_callback(watch: "Watch") -> Any:
     return WatchWithLightning()
 
 
-def transformers_callback(watch: "Watch") -> Any:
+def transformers_callback(watch: Any) -> Any:
     """Return a callback for the `Trainer` of transformers; the first of its processes measures."""
     base: Any = _import_library("transformers").TrainerCallback
 

@@ -18,6 +18,7 @@ from torch import nn
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError, check_known, nearest, quoted, visible
 from vitscope.measures import registry
+from vitscope.networks.building import networks
 from vitscope.scopes.lending import choose_device_for_lending
 from vitscope.scopes.looking import Scope, look
 from vitscope.scopes.tables import OTHERS, Tables
@@ -75,8 +76,7 @@ class Watch(Tables):
         once, and the training goes on.
         """
         self._epoch = self._epoch + 1 if epoch is None else epoch
-        if self._epoch % self._every == 0 or self._epoch == self._epochs:
-            self._measure_or_warn()
+        self._measure_or_warn(last=self._epoch == self._epochs)
 
     def lightning(self) -> Any:
         """Return a callback for the `Trainer` of Lightning, in place of the `with` block."""
@@ -161,17 +161,19 @@ class Watch(Tables):
     def _end(self, finished: bool) -> None:
         """Measure the last epoch unless it is; let the network and the images go."""
         if finished and self.members and self.members[-1].epoch != self._epoch:
-            self._measure_or_warn()
+            self._measure_or_warn(last=True)
         if self._scope:
             self._scope._folder.cleanup()
         self._scope = None
 
-    def _measure_or_warn(self) -> None:
+    def _measure_or_warn(self, last: bool) -> None:
         try:
+            if self._epoch % self._every and not last:
+                return
             if self._scope is None or not self.members:
                 raise VitscopeError("a network is watched within a `with` block around the loop")
-            if self._epoch <= (last := self.members[-1].epoch or 0):
-                raise VitscopeError(f"epoch {last} was measured before it")
+            if self._epoch <= (before := self.members[-1].epoch or 0):
+                raise VitscopeError(f"epoch {before} was measured before it")
             self._measure(self._scope)
         except Exception as error:  # Whatever it is, a training of hours goes on.
             plain = "" if isinstance(error, VitscopeError) else f"{type(error).__name__}: "
@@ -260,7 +262,10 @@ def watch(
     for key, value in (("every", every), ("epochs", epochs)):
         if value is not None and (not isinstance(value, int) or value < 1):
             raise VitscopeError(f"{key}: found {quoted(value)}, allowed: a whole number, from 1.")
-    whole = network.module if isinstance(network, nn.parallel.DistributedDataParallel) else network
+    if not isinstance(network, nn.Module):
+        raise VitscopeError(f"`network` is a {type(network).__name__}, allowed: a torch.nn.Module.")
+    whole: nn.Module = networks.unwrap_compiled(network)
+    whole = whole.module if isinstance(whole, nn.parallel.DistributedDataParallel) else whole
     _refuse_weights_in_pieces(whole)
     with _keeping_random_numbers(whole, images=images):
         scope = look(whole, images, labels, device=device, **looking)
