@@ -153,6 +153,31 @@ def test_tables_are_those_that_look_gives_of_each_epochs_network(
     assert "epochs: 0, 1, 2; tables: feature_variance" in repr(watched)
 
 
+def test_figures_are_by_epoch(network: nn.Module, images: Tensor) -> None:
+    def size(maps: Any) -> Any:
+        return abs(maps).mean((1, 2, 3))
+
+    with vitscope.watch(network, images, tables=["feature_variance", "spectrum", size]) as watched:
+        for _ in epochs_of(network, images):
+            watched.after_epoch()
+    for name, column in (("feature_variance", "variance"), ("size", "value")):
+        table, figure = watched.table(name), watched.plot(name)
+        assert figure.axes[0].get_title() == "Dropping"
+        assert len(figure.axes[0].lines) == EPOCHS + 1
+        for epoch, line in enumerate(figure.axes[0].lines):
+            rows = table[table["epoch"] == epoch]
+            np.testing.assert_array_equal(line.get_xydata(), rows[["depth", column]])
+        both = vitscope.compare({"a": watched, "b": watched}).plot(name, by_epoch=True)
+        assert [axes.get_title() for axes in both.axes[:2]] == ["a Dropping", "b Dropping"]
+    # A kind that is not by epoch has a panel for each, and so have changes.
+    panels = ["Dropping, epoch 0", "Dropping, epoch 1", "Dropping, epoch 2"]
+    for figure in (watched.plot("spectrum"), watched.plot("feature_variance", change=True)):
+        assert [" ".join(axes.get_title().split()) for axes in figure.axes] == panels
+    scope = vitscope.look(network, images)
+    said = refusal(lambda: scope.plot("feature_variance", by_epoch=True))
+    assert said.startswith("Of no network here is it known after how many epochs it was measured: ")
+
+
 def watch_counting(network: nn.Module, images: Tensor, **keywords: Any) -> list[int | None]:
     with vitscope.watch(network, images, **keywords) as watched:
         for _ in range(5):
@@ -186,11 +211,14 @@ def test_which_epochs_are_measured_is_said_before(
 def test_a_loop_that_resumes_says_the_epoch(
     network: nn.Module, images: Tensor, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with vitscope.watch(network, images, every=10) as watched:
-        for epoch in (10, 11, 20, 20, "30"):
+    with vitscope.watch(network, images, every=10, begin=9, epochs=30) as watched:
+        watched.after_epoch()
+        for epoch in (11, 20, 20, "30"):
             watched.after_epoch(epoch)  # type: ignore[arg-type]
-    assert [member.epoch for member in watched.members] == [0, 10, 20]
-    assert "epoch 20 is not measured: epoch 20 was measured before it" in capsys.readouterr().out
+    assert [member.epoch for member in watched.members] == [9, 10, 20]
+    said = capsys.readouterr().out
+    assert "and will 3 more times during the training" in said
+    assert "epoch 20 is not measured: epoch 20 was measured before it" in said
 
 
 def test_what_cannot_be_measured_is_said_once_and_the_training_goes_on(
@@ -252,6 +280,8 @@ def test_a_watch_without_its_block_says_so(
         ({"tables": "classification"}, "watch: tables: classification needs the classes"),
         ({"tables": "cka_between"}, "watch: tables: cka_between takes two networks"),
         ({"every": 0}, "every: found 0, allowed: a whole number, from 1."),
+        ({"every": None}, "every: found nothing, allowed: a whole number, from 1."),
+        ({"begin": -1}, "begin: found -1, allowed: a whole number, from 0."),
         ({"epochs": 1.5}, "epochs: found 1.5, allowed: a whole number, from 1."),
     ],
 )

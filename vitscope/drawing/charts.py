@@ -168,7 +168,8 @@ class Rows:
     `table` is the index of the table among the tables that the chart is drawn from. `scale` is
     called with all axes after drawing, to set their scales. The last row of panels has the x label
     below it; `says_across` adds the label below this row, too. With `repeats`, published points are
-    drawn as measured ones are, in panels of their own.
+    drawn as measured ones are, in panels of their own. What `grows` by orders of magnitude while a
+    network learns is on a logarithmic scale by epoch.
     """
 
     def __init__(
@@ -182,10 +183,11 @@ class Rows:
         scales: Scales = "own",
         says_across: bool = False,
         repeats: bool = False,
+        grows: bool = False,
     ) -> None:
         self.label, self.layers, self.where, self.table = label, layers, where, table
         self.limits, self.scale, self.scales = limits, scale, scales
-        self.says_across, self.repeats = says_across, repeats
+        self.says_across, self.repeats, self.grows = says_across, repeats, grows
 
     @property
     def theirs(self) -> "tuple[Layer, ...]":
@@ -297,7 +299,7 @@ class Chart:
         rows, curve = next((each for each in curves if each[1].change), curves[0])
         change = curve.change or Change(f"Change of {rows.label[0].lower()}{rows.label[1:]}")
         table = _choose_rows(tables[rows.table], {**(rows.where or {}), **(curve.where or {})})
-        shown = ValueByEpoch(rows.label, table, curve.column, change, rows.scales, rows.scale)
+        shown = ValueByEpoch(rows.label, table, curve.column, rows.scales, rows.grows)
         return plot_by_epoch(shown, [SharesByEpoch(table, curve.column, change)], members)
 
     def _draw_row(

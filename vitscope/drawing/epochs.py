@@ -1,6 +1,6 @@
 """Figures by epoch: a value by depth while a network is trained, and which blocks change it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from textwrap import fill
 from typing import Any, NamedTuple
 
@@ -33,22 +33,13 @@ _LETTERS = 30  # in a line of a label
 
 
 class ValueByEpoch(NamedTuple):
-    """The upper panels: a column of a table by depth, a curve for each epoch.
-
-    A value that cannot be negative, and whose scale differs between models, is on a logarithmic
-    axis: it grows by orders of magnitude while a network learns.
-    """
+    """The upper panels: a column of a table by depth, a curve for each epoch."""
 
     label: str
     table: pd.DataFrame
     column: str
-    change: Change
     scales: Scales
-    scale: Callable[..., object] | None = None
-
-    @property
-    def is_logarithmic(self) -> bool:
-        return self.change.ratio and self.scales == "own"
+    logarithmic: bool = False
 
 
 class SharesByEpoch(NamedTuple):
@@ -80,12 +71,9 @@ def plot_by_epoch(value: ValueByEpoch, shares: Sequence[SharesByEpoch], members:
     for axes, moments in zip(upper.axes, models, strict=True):
         axes.set_title(upper.in_lines(_label_without_epoch(moments[0])))
         _draw_curves(axes, value, moments, upper.legend)
-    if value.is_logarithmic:
-        for axes in upper.axes:
+        if value.logarithmic:
             axes.set_yscale("log")
             label_decades(axes)
-    elif value.scale:
-        value.scale(*upper.axes)
     upper.label("Normalized depth", value.label, value.scales)
     for panels, counted in zip(lower, shares, strict=True):
         for axes, moments in zip(panels.axes, models, strict=True):

@@ -44,7 +44,13 @@ class Watch(Tables):
     """
 
     def __init__(
-        self, scope: Scope, device: Any, tables: Sequence[Watched], every: int, epochs: int | None
+        self,
+        scope: Scope,
+        device: Any,
+        tables: Sequence[Watched],
+        every: int,
+        epochs: int | None,
+        begin: int,
     ) -> None:
         self.members: list[Member] = []
         # Holds the network and the images until the training has ended.
@@ -54,10 +60,10 @@ class Watch(Tables):
         # Tables by the name of the model, then by their own.
         self._tables: dict[str, dict[str, pd.DataFrame]] = {}
         self._calls: dict[str, Any] = {}
-        self._epoch, self._warned = 0, False
+        self._epoch, self._warned = begin, False
 
     def __enter__(self) -> "Watch":
-        self._begin()
+        self._begin(self._epoch)
         return self
 
     def __exit__(
@@ -71,9 +77,8 @@ class Watch(Tables):
     def after_epoch(self, epoch: int | None = None) -> None:
         """Measure the network after an epoch, if it is one of those to measure; never raise.
 
-        Call it after each epoch. `epoch` is how many the network has been trained for, for loops
-        that resume; if left out, one more than in the last call. What cannot be measured is said
-        once, and the training goes on.
+        Call it after each epoch. `epoch` is how many there have been; if left out, one more than
+        at the last call. What cannot be measured is said once, and the training goes on.
         """
         self._epoch = self._epoch + 1 if epoch is None else epoch
         self._measure_or_warn(last=self._epoch == self._epochs)
@@ -140,8 +145,8 @@ class Watch(Tables):
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>"
 
-    def _begin(self, epoch: int = 0, epochs: int | None = None) -> None:
-        """Measure the network before the training, or before it is resumed after some epochs."""
+    def _begin(self, epoch: int, epochs: int | None = None) -> None:
+        """Measure the network before the training, or before it is resumed after an epoch."""
         if self.members or self._scope is None:
             raise VitscopeError("This watch has had its training: make another one for the next.")
         _refuse_weights_in_pieces(self._scope._network)
@@ -235,6 +240,7 @@ def watch(
     every: int = 1,
     *,
     epochs: int | None = None,
+    begin: int = 0,
     device: torch.device | str | None = None,
     **looking: Any,
 ) -> Watch:
@@ -248,9 +254,9 @@ def watch(
 
     `tables` are names of tables, and functions of your own as `scope.measure` takes them. They are
     measured before the training, after `every` epochs, and after the last one. `epochs` is how many
-    there will be, if that is known: then it is said how long measuring will take in all. Other
-    keywords are those of `look`, as `mean` and `std`; without `device`, the network is measured
-    where it is by then.
+    there will have been, if that is known: then it is said how long measuring will take in all. A
+    training that is resumed has had `begin` of them. Other keywords are those of `look`, as `mean`
+    and `std`; without `device`, the network is measured where it is by then.
 
     The training is not disturbed: weights, buffers, gradients, modes and random numbers are as they
     would be without.
@@ -259,9 +265,11 @@ def watch(
     if "classification" in asked:
         # Verdicts on claims ask how many classes there are.
         asked = [*dict.fromkeys([*asked, "predictions"])]
-    for key, value in (("every", every), ("epochs", epochs)):
-        if value is not None and (not isinstance(value, int) or value < 1):
-            raise VitscopeError(f"{key}: found {quoted(value)}, allowed: a whole number, from 1.")
+    numbers = {"every": (every, 1), "epochs": (1 if epochs is None else epochs, 1)}
+    for key, (value, least) in {**numbers, "begin": (begin, 0)}.items():
+        if not isinstance(value, int) or value < least:
+            allowed = f"a whole number, from {least}"
+            raise VitscopeError(f"{key}: found {quoted(value)}, allowed: {allowed}.")
     if not isinstance(network, nn.Module):
         raise VitscopeError(f"`network` is a {type(network).__name__}, allowed: a torch.nn.Module.")
     whole: nn.Module = networks.unwrap_compiled(network)
@@ -274,7 +282,7 @@ def watch(
         except BaseException:
             scope._folder.cleanup()
             raise
-    return Watch(scope, device, asked, every, epochs)
+    return Watch(scope, device, asked, every, epochs, begin)
 
 
 def _check_watched(scope: Scope, asked: Sequence[Watched]) -> None:

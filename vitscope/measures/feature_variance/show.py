@@ -11,7 +11,7 @@ from vitscope.measures.components import COMPONENT, diagonals, ends_of_curves
 _VARIANCE = "Feature map variance"
 CHANGE_OF_VARIANCE = Change("Change of variance (%)", ratio=True, linear=1)
 _OF_BOTH = Theirs("variance"), Steps("variance", change=CHANGE_OF_VARIANCE)
-plot_feature_variance = Chart(Rows(_VARIANCE, *_OF_BOTH, scale=begin_at_zero))
+plot_feature_variance = Chart(Rows(_VARIANCE, *_OF_BOTH, scale=begin_at_zero, grows=True))
 plot_normalized_variance = Chart(
     Rows(
         "Normalized variance",
@@ -39,11 +39,9 @@ def plot_variance_by_epoch(
     """Draw the variance by epoch, and below shares of blocks by two values that they change."""
     curves = diagonals(fourier)
     ends = pd.concat(ends_of_curves(rows_of(curves, member.model)) for member in members)
-    change = CHANGE_OF_VARIANCE
     shares = [
-        SharesByEpoch(variance, "variance", change),
+        SharesByEpoch(variance, "variance", CHANGE_OF_VARIANCE),
         SharesByEpoch(ends, COMPONENT, Change("Change of\nhigh frequencies")),
     ]
-    return plot_by_epoch(
-        ValueByEpoch(_VARIANCE, variance, "variance", change, "own"), shares, members
-    )
+    value = ValueByEpoch(_VARIANCE, variance, "variance", "own", logarithmic=True)
+    return plot_by_epoch(value, shares, members)
