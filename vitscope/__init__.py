@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from vitscope.scopes.comparing import Comparison, compare
     from vitscope.scopes.looking import Scope, look
     from vitscope.scopes.tables import Made, read
+    from vitscope.scopes.watching import Watch, watch
 
 __version__ = "0.2.0"
 
@@ -23,18 +24,22 @@ _PLACES = {
     "Made": "vitscope.scopes.tables",
     "read": "vitscope.scopes.tables",
     "Scope": "vitscope.scopes.looking",
+    "Watch": "vitscope.scopes.watching",
+    "watch": "vitscope.scopes.watching",
 }
 __all__ = [
     "Block",
     "Comparison",
     "Made",
     "Scope",
+    "Watch",
     "__version__",
     "blocks",
     "bundled",
     "compare",
     "look",
     "read",
+    "watch",
 ]
 
 

@@ -10,7 +10,7 @@ from tests.helpers.refusals import refusal
 from tests.helpers.studies import mini_with
 from vitscope.buildup.rule import Plan, plan_of
 from vitscope.jobs import buildups
-from vitscope.jobs.describing import describe_member
+from vitscope.jobs.describing import describe_member, title_of_figure
 from vitscope.jobs.videos import source_path
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
@@ -33,6 +33,33 @@ def test_a_figure_by_epoch_shows_models_from_first_to_last() -> None:
     assert [member["epoch"] for member in members] == [0, 1, 3, 10, 30, 86, 10, 30, 100, 300]
     assert members[1]["label"] == "ViT, epoch 1"
     assert members[5]["label"] == "ViT"
+
+
+def test_a_value_by_depth_can_be_shown_by_epoch(tmp_path: Path) -> None:
+    figure = {"kind": "token_similarity", "models": ["vit"], "by_epoch": True}
+    plain = {"kind": "token_similarity", "models": ["vit"]}
+    study = load_study(mini_with(tmp_path, figures={"late": figure, "plain": plain}))
+    moments = ["vit@init", "vit@warmup", "vit"]
+    assert study.figures["late"].models == moments
+    assert {*study.models_of("token_similarity")} == {*moments}
+    assert study.figures["plain"].models == ["vit"]
+    assert values_of("draw_figure", study, figure="late")["values"]["by_epoch"] is True
+    # Claims are counted on the trained network alone.
+    counted = values_of("count_claims", study)["figures"]
+    assert {name: each["models"] for name, each in counted.items()} == {"plain": ["vit"]}
+    assert title_of_figure(study, "late") == "Similarity of tokens by depth, by epoch"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("change", True), ("together", True), ("published", {"file": "fig9.csv"})]
+)
+def test_what_no_figure_by_epoch_shows_is_refused(tmp_path: Path, key: str, value: Any) -> None:
+    figure = {"kind": "feature_variance", "models": ["vit"], "by_epoch": True, key: value}
+    path = mini_with(tmp_path, figures={"late": figure})
+    assert refusal(load_study, path) == (
+        f"{path}: figures.late.by_epoch: a figure by epoch shows nothing by its key '{key}': "
+        f"remove one of the two."
+    )
 
 
 def test_such_a_model_is_its_snapshot_and_the_rest_is_as_it_was() -> None:

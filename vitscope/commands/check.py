@@ -83,7 +83,8 @@ def _check_claims(study: "Study") -> dict[str, tuple[str, str]]:
     measures, wrong = registry.of(study), {}
     for name in study.measures():
         measure = measures.declared(name)
-        kinds = [measures.kinds()[figure.kind] for figure in study.figures_of(name)]
+        figures = [figure for figure in study.figures_of(name) if not figure.by_epoch]
+        kinds = [measures.kinds()[figure.kind] for figure in figures]
         models = study.models_of(name)
         if measure.decides and models and any(kind.claims for kind in kinds):
             try:

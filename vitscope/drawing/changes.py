@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from vitscope.claims.claim import in_order
 from vitscope.claims.intervals import resampled_interval
 from vitscope.claims.points import Points
-from vitscope.claims.statistics import change_over_each_block, changes, share_of
+from vitscope.claims.statistics import Found, change_over_each_block, changes, share_of
 from vitscope.drawing.axes import share_limits
 from vitscope.drawing.legends import INTERVAL, minus
 from vitscope.drawing.looks import (
@@ -32,7 +32,8 @@ from vitscope.drawing.panels import Panel, write_over_panel
 from vitscope.files.arrays import Array
 
 _WIDTH = 0.8  # of a bar, as a share of its block
-_NAMES = {"msa": "MSAs", "conv": "Convs", "mlp": "MLPs"}
+# The kinds of blocks that are counted, and what they are called.
+KINDS = {"msa": "MSAs", "conv": "Convs", "mlp": "MLPs"}
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,21 @@ class Change:
         found = change_over_each_block(points, column, self.ratio)
         return 100 * np.expm1(found) if self.ratio else found
 
+    def what_blocks_do(self, kind: str) -> str:
+        """Say what blocks of a kind are said to do to the value: "raise" or "lower" it."""
+        return "raise" if self.msas_raise == (kind == "msa") else "lower"
+
+    def find_share(self, points: Points, column: str, kind: str) -> Found | None:
+        """Return the share of blocks of a kind that do to a column what they are said to do."""
+        sign = 1 if self.what_blocks_do(kind) == "raise" else -1
+        return share_of(sign * changes(points, column, kind, self.ratio))
+
     def count(self, points: Points, column: str) -> str:
         """Say of how many MSAs or, without any, other blocks the value changes as it is said to."""
-        for kind, name in _NAMES.items():
-            rise = self.msas_raise == (kind == "msa")
-            found = share_of((1 if rise else -1) * changes(points, column, kind, self.ratio))
+        for kind, name in KINDS.items():
+            found = self.find_share(points, column, kind)
             if found:
-                does = "raise" if rise else "lower"
+                does = self.what_blocks_do(kind)
                 return f"{name} that {does} it: {found.count} of {found.total}"
         return ""
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from vitscope.claims.points import AllPublished, Points, bands
 from vitscope.claims.statistics import certain_signs
 from vitscope.drawing.changes import Bars, Change
+from vitscope.drawing.epochs import SharesByEpoch, ValueByEpoch, plot_by_epoch
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import published_legend_label
 from vitscope.drawing.looks import DOTTED, Look
@@ -167,7 +168,8 @@ class Rows:
     `table` is the index of the table among the tables that the chart is drawn from. `scale` is
     called with all axes after drawing, to set their scales. The last row of panels has the x label
     below it; `says_across` adds the label below this row, too. With `repeats`, published points are
-    drawn as measured ones are, in panels of their own.
+    drawn as measured ones are, in panels of their own. What `grows` by orders of magnitude while a
+    network learns is on a logarithmic scale by epoch.
     """
 
     def __init__(
@@ -181,10 +183,11 @@ class Rows:
         scales: Scales = "own",
         says_across: bool = False,
         repeats: bool = False,
+        grows: bool = False,
     ) -> None:
         self.label, self.layers, self.where, self.table = label, layers, where, table
         self.limits, self.scale, self.scales = limits, scale, scales
-        self.says_across, self.repeats = says_across, repeats
+        self.says_across, self.repeats, self.grows = says_across, repeats, grows
 
     @property
     def theirs(self) -> "tuple[Layer, ...]":
@@ -221,12 +224,21 @@ class Chart:
         published: AllPublished | None = None,
         together: bool = False,
         change: bool = False,
+        by_epoch: bool = False,
     ) -> Figure:
         """Draw a panel for each model in each row, or with `together` one panel of all models.
 
         Where some models are trainings of one recipe, `together` makes a panel for each recipe.
-        With `change`, draw the change of a value over each block in place of the value.
+        With `change`, draw the change of a value over each block in place of the value. With
+        `by_epoch`, draw the value of models that are one network after several epochs.
         """
+        if by_epoch:
+            if change or together or published:
+                raise VitscopeError(
+                    "Figures by epoch show values alone: leave `change`, `together` and "
+                    "`published` out of the figure, or `by_epoch`."
+                )
+            return self._plot_by_epoch(tables, members)
         if change and together:
             raise VitscopeError(
                 "Bars of changes stand in panels of their models: leave `change` out of the "
@@ -278,6 +290,17 @@ class Chart:
             if isinstance(layer, Curve) and layer.change
         ]
         return Chart(*shown, across=self.across, bands=False)
+
+    def _plot_by_epoch(self, tables: Sequence[pd.DataFrame], members: Members) -> Figure:
+        """Draw one curve by epoch: that which says how changes are shown, if one does."""
+        curves = [
+            (rows, layer) for rows in self.rows for layer in rows.layers if isinstance(layer, Curve)
+        ]
+        rows, curve = next((each for each in curves if each[1].change), curves[0])
+        change = curve.change or Change(f"Change of {rows.label[0].lower()}{rows.label[1:]}")
+        table = _choose_rows(tables[rows.table], {**(rows.where or {}), **(curve.where or {})})
+        shown = ValueByEpoch(rows.label, table, curve.column, rows.scales, rows.grows)
+        return plot_by_epoch(shown, [SharesByEpoch(table, curve.column, change)], members)
 
     def _draw_row(
         self,

@@ -29,7 +29,8 @@ def job_values_to_count_claims(study: Study, among: Collection[str]) -> Values:
     measures = registry.of(study)
     for name, figure in study.figures.items():
         kind = measures.kinds()[figure.kind]
-        if kind.claims and name in among:
+        # Claims are about networks that are trained.
+        if kind.claims and name in among and not figure.by_epoch:
             figures[name] = {
                 "claims": kind.claims,
                 "models": figure.models,

@@ -29,7 +29,7 @@ def title_of_figure(study: Study, name: str) -> str:
     """
     kinds = registry.of(study).kinds()
     titles = {
-        each: registry.title_of(kinds[shown.kind]) + (", changes" if _is_of_changes(shown) else "")
+        each: registry.title_of(kinds[shown.kind]) + _what_else_in_title(shown)
         for each, shown in study.figures.items()
     }
     models = [study.models[each].label for each in study.figures[name].models]
@@ -39,8 +39,9 @@ def title_of_figure(study: Study, name: str) -> str:
     return f"{titles[name]}: {'; '.join(listed)}"
 
 
-def _is_of_changes(figure: "Figure") -> bool:
-    return bool(figure.options.get("change"))
+def _what_else_in_title(figure: "Figure") -> str:
+    said = {"change": ", changes", "by_epoch": ", by epoch"}
+    return "".join(words for key, words in said.items() if figure.options.get(key))
 
 
 def describe_member(study: Study, name: str) -> Values:

@@ -188,7 +188,7 @@ def _figures_by_claims(study: Study) -> dict[str, list[str]]:
     """Return the figures that count the same claims, by the place of these claims."""
     kinds, found = registry.of(study).kinds(), dict[str, list[str]]()
     for name, figure in study.figures.items():
-        if claims := kinds[figure.kind].claims:
+        if (claims := kinds[figure.kind].claims) and not figure.by_epoch:
             found.setdefault(claims, []).append(name)
     return found
 

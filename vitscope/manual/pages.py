@@ -61,6 +61,7 @@ OBJECTS = {
     "Scope": "scope",
     "Comparison": "comparison",
     "Made": "made",
+    "Watch": "watched",
     "Block": "block",
 }
 # How to write a schema's bounds after its type.

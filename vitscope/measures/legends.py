@@ -42,6 +42,13 @@ LEGENDS = {
         "value changes as the claims say. The scale is linear around 0, and logarithmic beyond the "
         "first ticks. Published points, if any, have panels of their own, of the same scale."
     ),
+    "by_epoch": (
+        "With ``by_epoch: true``, a column shows one network: above, a curve for each epoch at "
+        "which it was measured, by colour (a variance, which grows by orders of magnitude, on a "
+        "logarithmic axis); below, after each of these epochs, the share of blocks that change the "
+        "value as the legend says, without those that subsample, and its 95 % interval over "
+        "images. The axis of epochs is logarithmic from 1 on. Claims are not counted."
+    ),
     "norms": (
         "Where blocks normalize the sum of stream and branch (post-norm networks), a point is read "
         "after that norm, unless the study says ``norms: before``."

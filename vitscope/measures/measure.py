@@ -64,6 +64,11 @@ class ByBlock(Multiples):
         "bar for each block shows by how much the value changes over it, with the interval that "
         "claims test; if left out, a curve shows the value by depth."
     )
+    by_epoch: bool | None = optional(
+        "For the same kinds: whether each model is shown after several epochs of its training, by "
+        "a curve for each of its snapshots whose epoch is known, or for those in `snapshots`, and "
+        "below these by the share of blocks that change the value; claims are not counted on it."
+    )
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ class FigureKind:
     sketch_change: str | None = None
     # Whether a figure of this kind names the snapshots of training that it shows.
     snapshots: bool = False
-    # Whether a figure shows each model after several epochs, as separate models.
+    # Whether every figure of this kind shows models after several epochs, as separate models.
     by_epoch: bool = False
     # Keyword arguments for what draws it.
     values: Given = field(default_factory=dict)

@@ -161,14 +161,22 @@ class Scope(Tables):
         """
         asked = AskedIntervention(at, how, of, heads, tokens, channels, factor)
         made = self._maker.intervene(asked)
+        return self._measured_anew(self._device, [*self._interventions, (made, str(asked))])
+
+    def _measured_anew(
+        self, device: torch.device, interventions: Sequence[tuple[Intervention, str]] = ()
+    ) -> "Scope":
+        """Return a scope of the same network, images and cut points in which nothing is measured.
+
+        It measures the network with the weights that it has by then.
+        """
         folder = TemporaryDirectory(prefix="vitscope-")
         for here in (split_file_in(Path(self._folder.name)), self._maker.make("blocks")):
             there = Path(folder.name) / here.relative_to(self._folder.name)
             there.parent.mkdir(parents=True, exist_ok=True)
             os.link(here, there)
         images = Split(split_file_in(Path(folder.name)))
-        interventions = [*self._interventions, (made, str(asked))]
-        given = self.notes, self._device, folder, interventions
+        given = self.notes, device, folder, interventions
         return Scope(self.study, self._network, images, *given)
 
     def own(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -71,6 +71,8 @@ class Maker:
         warn = partial(print, "vitscope:")
         self._resources = Resources(torch.get_num_threads(), say=lambda _: None, warn=warn)
         self._lacking: dict[str, str | None] = {}
+        # The measures of feature maps that a pass makes besides the one that is asked for.
+        self._alongside = {*registry.names()}
 
     def path(self, table: str, part: int | str | None = None) -> Path:
         """Return the path of a table, or of a part of it."""
@@ -97,6 +99,11 @@ class Maker:
             else:
                 self._measure_parts(measure, {0: path})
         return path
+
+    def make_only(self, tables: Collection[str]) -> None:
+        """Let passes make no other tables than these, for who wants no others."""
+        measures = {*tables} & {*registry.names()}
+        self._alongside = {measure_of_parts(registry.declared(each)).name for each in measures}
 
     def why_not(self, table: str) -> str | None:
         """Say in a sentence why a table cannot be made; return None if it can."""
@@ -286,7 +293,7 @@ class Maker:
         self.run("export_latents", inputs, {"latents": path}, {"container": found})
 
     def _measure_latents(self, measure: Measure, passes: Sequence[Path]) -> None:
-        known = map(registry.declared, registry.names())
+        known = [registry.declared(name) for name in registry.names() if name in self._alongside]
         of_latents = [each for each in known if each.needs == "latents" and each != measure]
         measures = [measure, *(each for each in of_latents if not self.why_not(each.name))]
         blocks = self.make("blocks")

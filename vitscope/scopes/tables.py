@@ -40,7 +40,7 @@ DOTS_PER_INCH = 150
 # Tables that belong to no measure.
 OTHERS = ("blocks", "predictions")
 # The keys of a figure of a function of the user's own.
-_OF_OWN = ["change", "together"]
+_OF_OWN = ["change", "together", "by_epoch"]
 
 
 class Tables:
@@ -110,9 +110,22 @@ class Tables:
             from vitscope.measures.own.show import plot_by_depth
 
             table = self._whole_table(kind)
-            plot_own = partial(plot_by_depth, table, self.members, label=kind, **options)
+            members = self._members_of_figure(options)
+            plot_own = partial(plot_by_depth, table, members, label=kind, **options)
             return draw_styled(kind, ax, plot_own)
-        return self._draw_members(kind, self.members, ax, options)
+        return self._draw_members(kind, self._members_of_figure(options), ax, options)
+
+    def _members_of_figure(self, options: Mapping[str, Any]) -> Sequence[Member]:
+        """Return the networks that a figure shows; by epoch, those whose epoch is known."""
+        if not options.get("by_epoch"):
+            return self.members
+        members = [member for member in self.members if member.epoch is not None]
+        if not members:
+            raise VitscopeError(
+                "Of no network here is it known after how many epochs it was measured: "
+                "vitscope.watch and figures by epoch of a study know it."
+            )
+        return members
 
     def overview(self) -> "Figure":
         """Draw a page of the first network: its blocks, what is measured by depth, and verdicts."""

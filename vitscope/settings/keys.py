@@ -664,7 +664,7 @@ class Figure:
     snapshots: list[str] | None = optional(
         "For figures of kinds of the Hessian, the snapshots of every model that "
         "they show, in this order; `end` is the trained model, and shown alone if this is left "
-        "out.",
+        "out. For figures by epoch, those that they show, in the order of epochs; all if left out.",
         minItems=1,
         uniqueItems=True,
     )

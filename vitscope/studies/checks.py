@@ -51,6 +51,7 @@ def check_study(study: Study, results: str) -> None:
             raise wrong(study.path, section, name, f"any name but {pages}")
     for name, figure in study.figures.items():
         _check_models_of_figure(study, f"figures.{name}", figure)
+        _check_figure_by_epoch(study, f"figures.{name}", figure)
         _check_snapshots_of_figure(study, f"figures.{name}", figure)
         _check_classes_of_figure(study, f"figures.{name}", figure)
         _check_published_of_figure(study, f"figures.{name}.published", figure)
@@ -150,13 +151,24 @@ def _settings_of_images(study: Study, model: str) -> Settings:
     return kept | {"splits": data["splits"][split]}
 
 
+def _check_figure_by_epoch(study: Study, key: str, figure: Figure) -> None:
+    beside = [each for each in ("change", "together") if figure.options.get(each)]
+    if figure.options.get("by_epoch") and (beside or figure.published):
+        other = beside[0] if beside else "published"
+        raise VitscopeError(
+            f"{study.path}: {key}.by_epoch: a figure by epoch shows nothing by its key '{other}': "
+            f"remove one of the two."
+        )
+
+
 def _check_snapshots_of_figure(study: Study, key: str, figure: Figure) -> None:
     if figure.snapshots is not None and not figure.of_snapshots:
         shown = registry.kinds().items()
         *others, last = [f"'{name}'" for name, kind in shown if kind.snapshots or kind.by_epoch]
         raise VitscopeError(
             f"{study.path}: {key}.snapshots: figures of the kind '{figure.kind}' have no such key, "
-            f"those of the kinds {', '.join(others)} and {last} do: remove it."
+            f"those of the kinds {', '.join(others)} and {last}, and those with `by_epoch: true`, "
+            f"do: remove it."
         )
     for model in figure.models:
         moments = study.models[model].moments()

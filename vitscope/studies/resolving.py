@@ -75,7 +75,7 @@ def resolve_kind_of_figure(
         tables=kind.tables,
         measures=tuple(name for name in kind.tables if name in measures.names()),
         of_snapshots=kind.snapshots,
-        by_epoch=kind.by_epoch,
+        by_epoch=kind.by_epoch or bool(figure.options.get("by_epoch")),
     )
 
 

@@ -155,7 +155,12 @@ SPATIAL_SHARE = Measure(
             published=BY_DEPTH | {"variance"},
             options=Multiples,
         ),
-        "share_by_epoch": FigureKind("show:plot_share_by_epoch", by_epoch=True, options=Multiples),
+        "share_by_epoch": FigureKind(
+            "show:plot_spatial_share",
+            by_epoch=True,
+            values={"by_epoch": True},
+            options=Multiples,
+        ),
     },
     merge=Merge("compute:merge_spatial_share", bootstrap, at_cut_points=True),
     seconds_per_gb=0.8,

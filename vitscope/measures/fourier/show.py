@@ -68,11 +68,15 @@ def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPub
 
 
 def plot_fourier_depth(
-    table: pd.DataFrame, members: Members, published: AllPublished, change: bool = False
+    table: pd.DataFrame,
+    members: Members,
+    published: AllPublished,
+    change: bool = False,
+    by_epoch: bool = False,
 ) -> Figure:
     """Draw one panel per model: the log amplitude at 1.0 pi minus the one at 0, by depth."""
     ends = ends_of_models(table, members)
-    return _BY_DEPTH(ends, members=members, published=published, change=change)
+    return _BY_DEPTH(ends, members=members, published=published, change=change, by_epoch=by_epoch)
 
 
 def plot_averaging(

@@ -17,10 +17,11 @@ def plot_by_depth(
     label: str,
     together: bool = False,
     change: bool = False,
+    by_epoch: bool = False,
 ) -> Figure:
     change_of = Change(f"Change of {label[0].lower()}{label[1:]}")
     chart = Chart(Rows(label, Steps("value", change=change_of)))
-    return chart(table, members=members, together=together, change=change)
+    return chart(table, members=members, together=together, change=change, by_epoch=by_epoch)
 
 
 def plot(table: pd.DataFrame, members: Members, *, file: str, module: str, code: str) -> Figure:
