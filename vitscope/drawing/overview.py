@@ -84,7 +84,7 @@ def plot_overview(
     labelled = _LABELS + _DATA * (len(sides) - 1)
     parts = sum(rows) + labelled * len(bands) + _LEGEND, max(map(height_of_claims, columns))
     figure = Figure(figsize=(width, sum(parts)))
-    above, below = figure.subfigures(2, 1, height_ratios=parts)
+    (above,), (below,) = figure.subfigures(2, 1, squeeze=False, height_ratios=parts)
     grid = above.add_gridspec(len(rows), across, height_ratios=rows)
     legend = _name_models_in_overview(figures)
     for place, band in enumerate(bands):

@@ -20,7 +20,7 @@ _HALF = 50
 # Squares that hold 50 % and 99 % of all contributions.
 _SQUARES = {_HALF: INNER_SQUARE, 99: OUTER_SQUARE}
 _AROUND = 0.3  # inches: the width of the names of models
-_TEXT_HEIGHT = 0.32  # inches: the height of a map's titles
+_TEXT_HEIGHT = 0.28  # inches: the height of a map's titles
 _LEGEND_HEIGHT = 0.8  # inches: the height of the colour bar and the legend
 _LARGEST = 0.9  # inches: the maximum side of a map
 _LEAST = 0.6  # inches: the minimum side of a map
