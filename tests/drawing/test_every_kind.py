@@ -237,6 +237,18 @@ def test_the_axes_of_a_figure_say_what_they_show(kind):
     assert any(axes.get_ylabel() or axes.get_yticklabels() for axes in axes_of(figure))
 
 
+@pytest.mark.parametrize("kind", kinds())
+def test_what_panels_side_by_side_show_is_said_once(kind):
+    figure = draw(kind, 2)
+    panels = [axes for axes in axes_of(figure) if axes.get_label() != "<colorbar>"]
+    said = [
+        (axes.get_subplotspec().get_gridspec(), axes.get_subplotspec().rowspan.start, label)
+        for axes in panels
+        if axes.get_subplotspec() is not None and (label := axes.get_ylabel())
+    ]
+    assert len(said) == len({*said})
+
+
 @pytest.mark.parametrize(
     ("kind", "word"),
     [

@@ -118,7 +118,7 @@ def _arrange_groups(columns: Sequence[int], bar: float) -> tuple[list[list[int]]
             beside = [*lines[-1], group] if lines else []
             smaller = min(side, side_of_panels(beside)) if beside else 0
             least = min(columns[each] for each in beside) * smaller + bar if beside else 0
-            fits = smaller >= _LEAST and least >= text_scale() * _LEAST_GROUP
+            fits = smaller >= text_scale() * _LEAST and least >= text_scale() * _LEAST_GROUP
             if fits and len(beside) <= most:
                 lines[-1], side = beside, smaller
             else:

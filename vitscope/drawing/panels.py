@@ -192,11 +192,12 @@ class Panels:
 
         Call this after drawing, since it writes "no values" into empty panels. `scales` is the
         default for panels of one quantity; published points of another model have their own. A
-        panel with a y label is of another quantity, and keeps the label and its scale.
+        panel with another y label is of another quantity, and keeps the label and its scale.
         """
         for axes in self.axes:
             mark_empty_axes(axes)
-        shared = self._set_scales(_scales.get(None) or scales) if scales else []
+        same = [axes for axes in self.axes if axes.get_ylabel() in ("", y)]
+        shared = self._set_scales(_scales.get(None) or scales, same) if scales else []
         labelled = set()
         for position, axes in enumerate(self.axes):
             if axes not in self.figure.axes:
@@ -205,9 +206,7 @@ class Panels:
             if not {*below} & {*self.figure.axes}:
                 axes.set_xlabel(self.in_lines(x))
             row = position // self.columns
-            if axes.get_ylabel():
-                continue
-            if row not in labelled:
+            if row not in labelled and axes in same:
                 axes.set_ylabel(y)
             elif axes in shared:
                 axes.tick_params(axis="y", which="both", labelleft=False)
@@ -216,10 +215,9 @@ class Panels:
         if self.whole:
             self.figure.align_ylabels()
 
-    def _set_scales(self, scales: Scales) -> list[Axes]:
-        """Set the scales of panels, and return those that share one."""
-        there = [axes for axes in self.axes if axes in self.figure.axes and len(axes.get_yticks())]
-        there = [axes for axes in there if not axes.get_ylabel()]
+    def _set_scales(self, scales: Scales, same: Sequence[Axes]) -> list[Axes]:
+        """Set the scales of panels of the same quantity, and return those that share one."""
+        there = [axes for axes in same if axes in self.figure.axes and len(axes.get_yticks())]
         shown = [axes for axes in there if np.isfinite(axes.dataLim.intervaly).all()]
         if scales == "shared":
             measured = [axes for axes in shown if axes not in self._published]

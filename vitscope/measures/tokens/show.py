@@ -22,6 +22,7 @@ from vitscope.drawing.looks import (
     RANGE_ALPHA,
     THIN,
     curve_of_depth,
+    text_scale,
 )
 from vitscope.drawing.panels import (
     LEAST,
@@ -62,7 +63,7 @@ def plot_token_norms(table: pd.DataFrame, members: Members) -> Figure:
 
 _BAR_WIDTH = 0.45  # inches: the width of a panel's colour bar
 _LABEL_WIDTH = 0.3  # inches: the label of the last one in a row
-_TEXT_HEIGHT = 0.3  # inches: the height of a panel's titles
+_TEXT_HEIGHT = 0.38  # inches: the height of a panel's titles
 _NOTE_HEIGHT = 0.25  # inches: the names of models without outliers
 _THERE = "Images with an\noutlier there"
 
@@ -90,7 +91,7 @@ def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
             panel.axes.spines[:].set_visible(True)
         write_over_panel(panel.axes, said)
     if without := [member.label for member in members if member not in shown]:
-        panels.resize(height=panels.figure.get_figheight() + _NOTE_HEIGHT)
+        panels.resize(height=panels.figure.get_figheight() + _NOTE_HEIGHT * text_scale())
         panels.add_note(f"No outliers: {', '.join(without)}")
     return panels.figure
 
