@@ -30,7 +30,6 @@ EACH = {
     "probe": 2,
     "reliability": 2,
     "singular_values": 2,
-    "token_norms": 2,
     "share_by_epoch": 2,
     "curvature": 2,
     # The panels of two signs, at each of four moments.
@@ -95,6 +94,8 @@ def expected(kind: str) -> Counter[str]:
     panels = SEVERAL.get(kind) or {first: TOGETHER.get(kind) or EACH.get(kind, 1)}
     batches = f"{BY_BATCH[kind]} batches, " if kind in BY_BATCH else ""
     each = " each" if batches and not kind.startswith("cka") else ""
+    if kind == "token_norms":
+        found["{:,} to {:,} images".format(*numbers.values())] = 1
     for name, count in panels.items():
         low, high = (f"{numbers[name, place]:,}" for place in (1, 2))
         for said in [f"{low} to {high}"] if shared else [low, high]:

@@ -25,6 +25,7 @@ from vitscope.drawing.saving import enlarge_text_for_saving, style
 from vitscope.errors import VitscopeError
 from vitscope.measures.registry import kinds
 from vitscope.package_data import STYLE
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 ROOT = Path(__file__).parents[2]
 
@@ -203,12 +204,49 @@ def test_a_figure_fits_a_page_and_nothing_of_it_overlaps_or_is_too_small(kind, p
         assert min(text.get_fontsize() for text in figure.findobj(Text)) > 5.999
 
 
+# A column of a journal, and its page: inches.
+COLUMN, PAGE = 3.5, 9.5
+# How many models or pairs of them the figures of the default study show at most.
+MOST: dict[str, int] = {}
+for each in load_study(BUNDLED_STUDIES / "mini.yaml").figures.values():
+    networks = {model.partition("@")[0] for model in each.models}
+    MOST[each.kind] = max(MOST.get(each.kind, 0), len(each.pairs or networks))
+
+
+@pytest.mark.parametrize("kind", some_of(MOST, "training", "token_norms", "token_outliers", "cka"))
+def test_a_figure_of_a_column_is_no_higher_than_a_page(kind):
+    figure = draw(kind, min(MOST[kind], len(MEMBERS)), width=COLUMN)
+    assert figure.get_figheight() <= PAGE
+    assert flaws(figure) == []
+
+
+# Kinds that were cut or overlapped in the largest text.
+LARGE = ["landscape", "hessian", "feature_variance", "frequency_noise", "robustness", "curvature"]
+
+
+@pytest.mark.parametrize("kind", some_of(LARGE, "landscape"))
+def test_the_largest_text_neither_overlaps_nor_is_cut(kind):
+    assert flaws(draw(kind, 2, font_size=12)) == []
+
+
 @pytest.mark.parametrize("kind", sorted({*kinds()} - PICTURES))
 def test_the_axes_of_a_figure_say_what_they_show(kind):
     figure = draw(kind, 2)
     outer = [part.get_supxlabel() for part in figure.subfigs]
     assert any([axes.get_xlabel() for axes in axes_of(figure)] + outer)
     assert any(axes.get_ylabel() or axes.get_yticklabels() for axes in axes_of(figure))
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_what_panels_side_by_side_show_is_said_once(kind):
+    figure = draw(kind, 2)
+    panels = [axes for axes in axes_of(figure) if axes.get_label() != "<colorbar>"]
+    said = [
+        (axes.get_subplotspec().get_gridspec(), axes.get_subplotspec().rowspan.start, label)
+        for axes in panels
+        if axes.get_subplotspec() is not None and (label := axes.get_ylabel())
+    ]
+    assert len(said) == len({*said})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.helpers.drawing import styled
-from tests.helpers.shown import boxes_of, is_whole
+from tests.helpers.shown import is_whole, legends_of
 from vitscope.buildup.figure import sketch_buildup
 from vitscope.claims.counting import distinct_claims
 from vitscope.drawing.legends import INTERVAL, Legend
@@ -51,7 +51,8 @@ def axes_of(figure, name):
     grid = first.get_subplotspec().get_gridspec()
     if grid is figure.axes[0].get_subplotspec().get_gridspec():
         return [first]
-    return [each for each in figure.axes if each.get_subplotspec().get_gridspec() is grid]
+    placed = [each for each in figure.axes if each.get_subplotspec() is not None]
+    return [each for each in placed if each.get_subplotspec().get_gridspec() is grid]
 
 
 def drawn(panels, x, y):
@@ -93,7 +94,7 @@ def test_published_points_of_two_metrics_are_one_point(published):
 
 
 def test_the_legend_names_each_look_once_with_all_models_that_have_it(published):
-    (legend,) = published.legends
+    (legend,) = legends_of(published)
     labels = [text.get_text() for text in legend.get_texts()]
     assert labels[:2] == ["ResNet or CNN", "ViT or ViT (scenes)"]
     of_blocks = {*LABELS_OF_KINDS.values(), INTERVAL}
@@ -149,7 +150,7 @@ def test_networks_whose_blocks_lie_at_other_depths_have_panels_of_their_own(publ
         hatched = [band for band in axes.patches if band.get_hatch()]
         assert len(hatched) == points["subsampling"].sum()
         assert len(axes.patches) - len(hatched) == (points["kind"] == "msa").sum()
-    (legend,) = published.legends
+    (legend,) = legends_of(published)
     assert {"MSA", "subsampling"} <= {text.get_text() for text in legend.get_texts()}
 
 
@@ -249,10 +250,10 @@ def test_the_page_fits_paper_and_nothing_lies_over_the_claims(width):
 
 
 def assert_claims_are_whole(figure):
-    boxes = [box for text, box in boxes_of(figure) if ": " in text]
-    (legend,) = figure.legends
-    lowest = legend.get_window_extent().y1
-    assert all(is_whole(figure, box) and box.y0 > lowest for box in boxes)
+    boxes = [text.get_window_extent() for text in figure.axes[-1].texts]
+    (legend,) = legends_of(figure)
+    highest = legend.get_window_extent().y0
+    assert all(is_whole(figure, box) and box.y1 < highest for box in boxes)
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
 
 

@@ -186,7 +186,11 @@ def pairs(figure: Figure) -> list[list[Axes]]:
     """The panels of each row, which are of one quantity."""
     panels = [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
     rows = {axes.get_subplotspec().rowspan.start for axes in panels}
-    return [[a for a in panels if a.get_subplotspec().rowspan.start == row] for row in sorted(rows)]
+    every = [
+        [a for a in panels if a.get_subplotspec().rowspan.start == row] for row in sorted(rows)
+    ]
+    # A panel of another quantity, of both models, stands alone.
+    return [row for row in every if len(row) > 1]
 
 
 def notes(figure: Figure) -> int:

@@ -76,9 +76,32 @@ def is_whole(figure: Figure, box: Bbox) -> bool:
     return min(box.x0, box.y0, width - box.x1, height - box.y1) >= 0
 
 
+def _boxes_of_lines(text: Text) -> list[Bbox]:
+    """Return where each line of a text is: a short line leaves room beside it."""
+    whole, said = text.get_window_extent(), text.get_text()
+    if text.get_rotation() or "\n" not in said:
+        return [whole]
+    lines, place = said.split("\n"), {"left": 0.0, "center": 0.5, "right": 1.0}
+    high, boxes = whole.height / len(lines), []
+    for number, line in enumerate(lines, 1):
+        text.set_text(line)
+        wide = text.get_window_extent().width
+        left = whole.x0 + place[text.get_horizontalalignment()] * (whole.width - wide)
+        boxes.append(Bbox.from_bounds(left, whole.y1 - number * high, wide, high))
+    text.set_text(said)
+    return boxes
+
+
 def flaws(figure: Figure) -> list[str]:
     """Say which texts of a figure are cut off or lie over each other."""
-    boxes = boxes_of(figure)
-    found = [f"cut off: {name}" for name, box in boxes if not is_whole(figure, box)]
-    pairs = combinations(boxes, 2)
-    return found + [f"{one} over {other}" for (one, a), (other, b) in pairs if a.overlaps(b)]
+    texts = [text for text in _texts(figure) if text.get_visible() and text.get_text()]
+    boxes = {text: _boxes_of_lines(text) for text in texts}
+    found = [text for text in texts if not all(is_whole(figure, box) for box in boxes[text])]
+    pairs = [
+        (one.get_text(), other.get_text())
+        for one, other in combinations(texts, 2)
+        if any(a.overlaps(b) for a in boxes[one] for b in boxes[other])
+    ]
+    return [f"cut off: {text.get_text()}" for text in found] + [
+        f"{one} over {other}" for one, other in pairs
+    ]

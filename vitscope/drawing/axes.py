@@ -34,16 +34,6 @@ def mark_empty_axes(axes: Axes) -> None:
         axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center")
 
 
-def share_scale(panels: Sequence[Axes]) -> None:
-    """Give panels the same y limits, so that their curves can be compared."""
-    boxes = [axes.dataLim for axes in panels if axes.lines]
-    if boxes:
-        low, high = min(box.y0 for box in boxes), max(box.y1 for box in boxes)
-        room = 0.04 * (high - low) or 1
-        for axes in panels:
-            axes.set_ylim(low - room, high + room)
-
-
 def share_limits(panels: Sequence[Axes]) -> None:
     """Give panels the y limits that hold those of all."""
     if panels:
@@ -66,12 +56,13 @@ def in_percent(*several: Axes) -> None:
 def label_decades(axes: Axes) -> None:
     """Label powers of ten on a logarithmic y axis with plain numbers.
 
-    If the axis spans less than two decades, also label 2 and 5 times each power.
+    If the axis spans less than two decades, also label 2 and 5 times each power; if less than one,
+    3 and 7 times, too.
     """
     low, high = axes.get_ylim()
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("{x:g}" if high < 100 * low else NullFormatter())
-    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5) if high >= 10 * low else (2, 3, 5, 7)))
 
 
 def draw_points_with_intervals(

@@ -6,6 +6,7 @@ Each position of a map is drawn as a cell: a smoothed map would show spots that 
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from textwrap import fill
 from typing import Any
 
@@ -35,11 +36,12 @@ _TITLE = 0.32  # the title above a group
 _BAR = 0.5  # the colour bar of a group
 _LARGEST = 1.5  # the largest panel
 _LEAST = 0.4  # the smallest panel in a group beside another group
-_LEAST_GROUP = 2.45  # the smallest group beside another group
+_LEAST_GROUP = 1.6  # the smallest group beside another group
 _AROUND = 0.015  # the space around each panel
 _LABELLED = 0.6  # the shortest colour bar with a label
 _LETTER = 0.065  # the width of a letter of a colour bar's label
 _CHARACTER = 0.045  # the width of a character above a picture
+_LETTERS_OF_TITLE = 16  # per inch of a group
 _LINE = 0.12  # a line of text above a row of panels
 _STRIP = 0.5  # a colour bar below all groups, with its numbers and its label
 
@@ -66,8 +68,18 @@ class Groups:
 
     def titles(self, titles: Sequence[str]) -> None:
         """Put a title above each group, where its panels begin."""
-        for part, title in zip(self.parts, titles, strict=True):
-            part.suptitle(title, x=0.002, ha="left")
+        starts, more = [part.bbox.x0 for part in self.parts], 0
+        for part, title, start, after in zip(
+            self.parts, titles, starts, [*starts[1:], 0], strict=True
+        ):
+            # The last group of a line has room up to the edge of the page.
+            room = (after if after > start else self.figure.bbox.width) - start
+            letters = int(_LETTERS_OF_TITLE * room / self.figure.dpi / text_scale())
+            text = fill(title, letters, break_long_words=False)
+            part.suptitle(text, x=0.002, ha="left")
+            more = max(more, text.count("\n"))
+        lines = starts.count(starts[0]) * more
+        self.figure.set_figheight(self.figure.get_figheight() + 1.3 * _LINE * lines * text_scale())
 
     def bars(self, scales: Sequence[Normalize], label: str, unit: str = "") -> None:
         """Add a colour bar to the right of each group, with a label where there is room."""
@@ -99,26 +111,32 @@ def _arrange_groups(columns: Sequence[int], bar: float) -> tuple[list[list[int]]
         room = page_width() - bar * len(line)
         return min(room / sum(columns[group] for group in line), _LARGEST)
 
-    side = side_of_panels([columns.index(max(columns))])
-    lines: list[list[int]] = []
-    for group, _ in enumerate(columns):
-        beside = [*lines[-1], group] if lines else []
-        smaller = min(side, side_of_panels(beside)) if beside else 0
-        least = min(columns[each] for each in beside) * smaller + bar if beside else 0
-        if smaller >= _LEAST and least >= text_scale() * _LEAST_GROUP:
-            lines[-1], side = beside, smaller
-        else:
-            lines.append([group])
-    return lines, side
+    def arrange(most: int) -> tuple[list[list[int]], float]:
+        side = side_of_panels([columns.index(max(columns))])
+        lines: list[list[int]] = []
+        for group, _ in enumerate(columns):
+            beside = [*lines[-1], group] if lines else []
+            smaller = min(side, side_of_panels(beside)) if beside else 0
+            least = min(columns[each] for each in beside) * smaller + bar if beside else 0
+            fits = smaller >= text_scale() * _LEAST and least >= text_scale() * _LEAST_GROUP
+            if fits and len(beside) <= most:
+                lines[-1], side = beside, smaller
+            else:
+                lines.append([group])
+        return lines, side
+
+    # Lines are about equally long.
+    lines, _ = arrange(len(columns))
+    return arrange(ceil(len(columns) / len(lines)))
 
 
 def groups_of_panels(
-    shapes: Sequence[tuple[int, int]], text: int = 0, one_scale: bool = False
+    shapes: Sequence[tuple[int, int]], text: float = 0, one_scale: bool = False
 ) -> Groups:
     """Return groups of square panels without axes, side by side where they are narrow.
 
-    `shapes` are the rows and columns of each group; `text` is the number of lines above each panel.
-    Each group has room for a colour bar or, with `one_scale`, there is room for one bar below all.
+    `shapes` are the rows and columns of each group; `text` is the mean number of lines above a
+    panel. Each group has room for a colour bar or, with `one_scale`, there is one bar below all.
     """
     if axes_given_for_panels(sum(rows * columns for rows, columns in shapes)) is not None:
         raise VitscopeError("This figure is laid out as a whole: leave ax out.")
@@ -173,16 +191,26 @@ def brightest_attention(weights: Array, mass: float) -> Array:
     return mask
 
 
-def name_picture(axes: Axes, row: pd.Series, side: float) -> None:
-    """Write the predicted class above a picture, cut to the picture's `side` in inches."""
+def letters_above(inches: float) -> int:
+    """Return how many letters a line above pictures has in so many inches."""
+    return int(inches / _CHARACTER / text_scale())
+
+
+def name_picture(axes: Axes, row: pd.Series, fits: float, cut: float) -> None:
+    """Write the predicted class above a picture, and how sure it is.
+
+    One line is at most `fits` inches wide. The upper of two lines, which may stand over a title
+    beside it, is cut after `cut` inches.
+    """
     if pd.notna(row["class_name"]):
-        fit = int(side / _CHARACTER / text_scale())
-        name, share = row["class_name"], 100 * row["confidence"]
-        short = name if len(name) <= fit else f"{name[: fit - 3].rstrip()}..."
-        said = f"{share:.0f} %"
-        between = ", " if len(f"{short}, {said}") < fit else "\n"
-        text = f"{literal(short)}{between}{said}"
-        axes.set_title(text, fontsize="small", pad=2, x=0, ha="left")
+        wide = letters_above(cut)
+        name, said = row["class_name"], f"{100 * row['confidence']:.0f} %"
+        if len(f"{name}, {said}") < letters_above(fits):
+            text = f"{name}, {said}"
+        else:
+            short = name if len(name) <= wide else f"{name[: wide - 1].rstrip()}…"
+            text = f"{short}\n{said}"
+        axes.set_title(literal(text), fontsize="small", pad=2, x=0, ha="left")
 
 
 def resize_bilinear(values: Array, size: tuple[int, int]) -> Array:

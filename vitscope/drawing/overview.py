@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.gridspec import GridSpec, SubplotSpec
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.gridspec import SubplotSpec
 from matplotlib.ticker import MaxNLocator
 
 from vitscope.claims.across import across_networks, common_statement, say_across
@@ -28,10 +28,10 @@ _COLUMN = 1.1  # a figure beside others
 _CLAIMS = 2.7  # a column of claims
 _PANEL = 0.5  # the height of a panel
 _PART = 0.34  # the same of one that stands over another
-_LABELS = 0.66  # the names and labels of panels, above and below
+_LABELS = 0.73  # the names and labels of panels, above and below
 _DATA = 0.35  # the names of the images above what is measured, three lines
 _LEGEND = 0.45
-_LEFT = -0.2  # from the edge of a panel to its claims
+_LEFT = 0.15  # from the edge of the page to its claims
 
 _SMALL = 6  # the size of text in points
 _CLAIM_LETTERS_PER_INCH = 22
@@ -80,39 +80,28 @@ def plot_overview(
     sides = ("published",) if claims is None else ("published", "measured")
     columns = _columns_of_claims(figures, claims, labels, width)
     highs = [max(_PANEL, *(_PART * each.parts for each in band)) for band in bands]
-    rows = [high for high in highs for _ in sides] + [max(map(height_of_claims, columns))]
+    rows = [high for high in highs for _ in sides]
     labelled = _LABELS + _DATA * (len(sides) - 1)
-    figure = Figure(figsize=(width, sum(rows) + labelled * len(bands) + _LEGEND))
-    grid = figure.add_gridspec(len(rows), across, height_ratios=rows)
+    parts = sum(rows) + labelled * len(bands) + _LEGEND, max(map(height_of_claims, columns))
+    figure = Figure(figsize=(width, sum(parts)))
+    (above,), (below,) = figure.subfigures(2, 1, squeeze=False, height_ratios=parts)
+    grid = above.add_gridspec(len(rows), across, height_ratios=rows)
     legend = _name_models_in_overview(figures)
     for place, band in enumerate(bands):
         for column, shown in enumerate(band):
             for row, side in enumerate(sides):
                 cell = grid[place * len(sides) + row, column]
-                axes = _draw_side_of_figure(figure, cell, shown, side == "measured", legend)
+                axes = _draw_side_of_figure(above, cell, shown, side == "measured", legend)
                 axes[0].set_ylabel(side if column == 0 else "")
                 if side != sides[-1]:
                     axes[-1].set_xlabel("")
-    text = figure.add_subplot(grid[-1, :])
+    legend.draw(above)
+    text = below.add_axes((0, 0, 1, 1))
     text.set_axis_off()
     for side_by_side, found in enumerate(columns):
-        left = _LEFT + side_by_side * (width + _LEFT) / len(columns)
+        left = _LEFT + side_by_side * (width - _LEFT) / len(columns)
         write_claims_and_verdicts(text, found, left)
-    legend.draw(figure)
-    _give_claims_their_height(figure, text, grid, rows)
     return figure
-
-
-def _give_claims_their_height(
-    figure: Figure, text: Axes, grid: GridSpec, rows: Sequence[float]
-) -> None:
-    """Make the page higher where titles of many lines take what the claims, the last row, need."""
-    *panels, needed = rows
-    figure.draw_without_rendering()
-    given = text.get_window_extent().height / figure.dpi
-    if given < needed:
-        grid.set_height_ratios([*(given / needed * high for high in panels), needed])
-        figure.set_figheight(figure.get_figheight() + needed - given)
 
 
 def _columns_of_claims(
@@ -157,7 +146,7 @@ def _once_per_figure(claims: pd.DataFrame, figures: Sequence[OverviewFigure]) ->
 
 
 def _draw_side_of_figure(
-    figure: Figure, cell: SubplotSpec, shown: OverviewFigure, measured: bool, legend: Legend
+    figure: SubFigure, cell: SubplotSpec, shown: OverviewFigure, measured: bool, legend: Legend
 ) -> list[Axes]:
     """Draw what is published or measured of a figure, in one panel or in one for each model."""
     drawn = shown.drawn

@@ -25,14 +25,15 @@ from vitscope.errors import VitscopeError
 
 # Widths in inches.
 _ONE = 3.25  # a figure of one panel
-_LEAST = 1.6  # the narrowest panel beside others
+LEAST = 1.6  # the narrowest panel beside others
 LEAST_SQUARE = 1.8  # the narrowest square panel beside others
+LEAST_ALIKE = 1.05  # the same where panels of a row share their labels
 _AROUND_TITLE = 1.1  # the labels left of a panel and the note right of its title
 _BAR = 0.7  # a colour bar
 
 # Letters per inch of the width of a panel and its labels.
 _LETTERS = 13  # of a title or a label
-_LETTERS_OF_TITLE = 16  # of a title with a note beside it
+_LETTERS_OF_TITLE = 13  # of a title with a note beside it
 
 # A note above the right corner of a panel.
 _NOTE: dict[str, Any] = {"xytext": (0, 2), "textcoords": "offset points", "ha": "right"}
@@ -66,7 +67,7 @@ def width_of(count: int) -> float:
     return min(_ONE, page_width()) if count == 1 else page_width()
 
 
-def columns_of(count: int, least: float = _LEAST) -> int:
+def columns_of(count: int, least: float = LEAST) -> int:
     """Return how many panels a row has: what fits on the page, with rows about equally long."""
     most = max(1, int(page_width() / least / text_scale()))
     return ceil(count / ceil(count / most))
@@ -190,11 +191,13 @@ class Panels:
         """Label the x axis below each column and the y axis left of each row, and set scales.
 
         Call this after drawing, since it writes "no values" into empty panels. `scales` is the
-        default for panels of one quantity; published points of another model have their own.
+        default for panels of one quantity; published points of another model have their own. A
+        panel with another y label is of another quantity, and keeps the label and its scale.
         """
         for axes in self.axes:
             mark_empty_axes(axes)
-        shared = self._set_scales(_scales.get(None) or scales) if scales else []
+        same = [axes for axes in self.axes if axes.get_ylabel() in ("", y)]
+        shared = self._set_scales(_scales.get(None) or scales, same) if scales else []
         labelled = set()
         for position, axes in enumerate(self.axes):
             if axes not in self.figure.axes:
@@ -203,7 +206,7 @@ class Panels:
             if not {*below} & {*self.figure.axes}:
                 axes.set_xlabel(self.in_lines(x))
             row = position // self.columns
-            if row not in labelled:
+            if row not in labelled and axes in same:
                 axes.set_ylabel(y)
             elif axes in shared:
                 axes.tick_params(axis="y", which="both", labelleft=False)
@@ -212,9 +215,9 @@ class Panels:
         if self.whole:
             self.figure.align_ylabels()
 
-    def _set_scales(self, scales: Scales) -> list[Axes]:
-        """Set the scales of panels, and return those that share one."""
-        there = [axes for axes in self.axes if axes in self.figure.axes and len(axes.get_yticks())]
+    def _set_scales(self, scales: Scales, same: Sequence[Axes]) -> list[Axes]:
+        """Set the scales of panels of the same quantity, and return those that share one."""
+        there = [axes for axes in same if axes in self.figure.axes and len(axes.get_yticks())]
         shown = [axes for axes in there if np.isfinite(axes.dataLim.intervaly).all()]
         if scales == "shared":
             measured = [axes for axes in shown if axes not in self._published]
@@ -229,12 +232,12 @@ class Panels:
     def _say_own_scales(self, shown: Sequence[Axes]) -> None:
         """Write above each panel that it has its own scale; raise long titles above this note."""
         bars = [axes for axes in self.figure.axes if axes.get_label() == "<colorbar>"]
-        room = (self.figure.get_figwidth() - _BAR * bool(bars)) / self.columns - _AROUND_TITLE
-        room /= text_scale()
+        wide = (self.figure.get_figwidth() - _BAR * bool(bars)) / self.columns
+        room = wide / text_scale() - _AROUND_TITLE
         longest = max(len(line) for axes in shown for line in axes.get_title().split("\n"))
         for axes in shown:
             if longest > max(0, _LETTERS_OF_TITLE * room):
-                axes.set_title(axes.get_title(), pad=_OVER_NOTE)
+                axes.set_title(axes.get_title(), pad=_OVER_NOTE * text_scale())
             _add_to_note(axes, "own scale")
 
     def in_lines(self, text: str) -> str:
@@ -282,7 +285,7 @@ def axes_given_for_panels(count: int) -> Axes | None:
     return axes
 
 
-def make_panels(count: int, least: float = _LEAST) -> Panels:
+def make_panels(count: int, least: float = LEAST) -> Panels:
     """Return a figure with `count` panels, each at least `least` inches wide."""
     axes = axes_given_for_panels(count)
     if axes is not None:
@@ -291,15 +294,22 @@ def make_panels(count: int, least: float = _LEAST) -> Panels:
     return stack_panels(count, 1, least)[0]
 
 
-def stack_panels(count: int, rows: int, least: float = _LEAST) -> list[Panels]:
-    """Return `rows` rows of `count` panels; rows too wide for the page are split into groups."""
+def stack_panels(
+    count: int, rows: int, least: float = LEAST, heights: Sequence[float] = ()
+) -> list[Panels]:
+    """Return `rows` rows of `count` panels; rows too wide for the page are split into groups.
+
+    `heights` are those of the rows, as shares of the usual height.
+    """
     if axes_given_for_panels(count * rows):
         return [make_panels(1)]
     columns = columns_of(count, least)
     groups = ceil(count / columns)
-    height = groups * rows * _ROW_HEIGHT * text_scale() + _LEGEND_HEIGHT
+    shares = [*(heights or [1.0] * rows)] * groups
+    height = sum(shares) * _ROW_HEIGHT * text_scale() + _LEGEND_HEIGHT
     figure = Figure(figsize=(width_of(count), height))
-    grid = figure.subplots(groups * rows, columns, squeeze=False).reshape(groups, rows, columns)
+    grid = figure.subplots(len(shares), columns, squeeze=False, height_ratios=shares)
+    grid = grid.reshape(groups, rows, columns)
     legend, stacked = Legend(), []
     for row in range(rows):
         used, unused = np.split(grid[:, row].ravel(), [count])
@@ -332,7 +342,7 @@ def make_row_panels(
     row_height: float,
     above: float = 0,
     count: int = 2,
-    least: float = _LEAST,
+    least: float = LEAST,
 ) -> Panels:
     """Return panels with a row for each label, from top to bottom; all sizes are in inches."""
     panels = make_panels(count, least)
@@ -368,11 +378,11 @@ def write_over_panel(axes: Axes, text: str) -> None:
         # Lines may be as wide as the panel, and so stand above the label of its highest tick.
         rules = matplotlib.rcParams
         look = {"ha": "center", "color": rules["text.color"], "fontsize": rules["legend.fontsize"]}
-        look["xytext"] = (0, _OVER_TICK)
+        look["xytext"] = (0, _OVER_TICK * text_scale())
         found = axes.annotate("", (0.5, 1), **_NOTE | look, gid=_OVER)
     found.set_text("\n".join(filter(None, (found.get_text(), text))))
     lines = 1 + found.get_text().count("\n")
-    axes.set_title(axes.get_title(), pad=_OVER_LINES + _LINE_OVER * lines * text_scale())
+    axes.set_title(axes.get_title(), pad=(_OVER_LINES + _LINE_OVER * lines) * text_scale())
 
 
 def _text_over_panel(axes: Axes, which: str) -> Any:
@@ -403,7 +413,7 @@ def write_count_over_panel(axes: Axes, said: str) -> None:
         write_over_panel(axes, said)
     elif said:
         if axes.get_title():
-            axes.set_title(axes.get_title(), pad=_OVER_NOTE)
+            axes.set_title(axes.get_title(), pad=_OVER_NOTE * text_scale())
         _add_to_note(axes, said)
 
 

@@ -3,6 +3,7 @@
 The points are either measured or published.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from vitscope.drawing.looks import BANDS, RANGE_ALPHA, SKETCHED, THIN, ZERO, Loo
 from vitscope.drawing.panels import Panel
 from vitscope.measures.components import diagonals, ends_of_curves
 from vitscope.measures.feature_variance.show import CHANGE_OF_VARIANCE
-from vitscope.measures.fourier.show import AMPLITUDE, CHANGE_OF_COMPONENT
+from vitscope.measures.fourier.show import AMPLITUDE, CHANGE_OF_COMPONENT, COMPONENT
 from vitscope.measures.hessian.claims import sizes_up_to_training
 from vitscope.measures.hessian.show import density_per_decade, published_per_decade
 
@@ -27,13 +28,20 @@ def _plot_small(axes: Axes, x: Any, y: Any, look: Look, **style: Any) -> None:
     axes.plot(x, y, **look.curve | SKETCHED | style)
 
 
-def _sketch_by_depth(panel: Panel, points: pd.DataFrame, value: str, label: str) -> None:
+def _points_by_depth(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a point for each cut point: of measured spectra, their ends."""
+    return ends_of_curves(diagonals(rows)) if "measure" in rows else rows
+
+
+def _sketch_by_depth(panel: Panel, value: str, label: str) -> None:
+    points = _points_by_depth(panel.rows)
     panel.draw_bands(points)
     _plot_small(panel.axes, points["depth"], points[value], panel.look)
     panel.axes.set(xlabel="Normalized depth", ylabel=label, xlim=(-0.02, 1.02))
 
 
-def _sketch_changes(panel: Panel, points: pd.DataFrame, value: str, change: Change) -> None:
+def _sketch_changes(panel: Panel, value: str, change: Change) -> None:
+    points = _points_by_depth(panel.rows)
     draw_bars(panel, Points(in_order(points, points)), value, change)
     change.scale(panel.axes)
     # A small panel has room for the ends of the linear part, and for the second decade beyond.
@@ -42,26 +50,13 @@ def _sketch_changes(panel: Panel, points: pd.DataFrame, value: str, change: Chan
     panel.axes.set(xlabel="Normalized depth", ylabel=change.label, xlim=(-0.02, 1.02))
 
 
-def sketch_feature_variance_change(panel: Panel) -> None:
-    _sketch_changes(panel, panel.rows, "variance", CHANGE_OF_VARIANCE)
-
-
-def sketch_fourier_depth_change(panel: Panel) -> None:
-    points = panel.rows
-    if "measure" in points:
-        points = ends_of_curves(diagonals(points))
-    _sketch_changes(panel, points, "delta_log_amplitude", CHANGE_OF_COMPONENT)
-
-
-def sketch_feature_variance(panel: Panel) -> None:
-    _sketch_by_depth(panel, panel.rows, "variance", "Feature map variance")
-
-
-def sketch_fourier_depth(panel: Panel) -> None:
-    points = panel.rows
-    if "measure" in points:
-        points = ends_of_curves(diagonals(points))
-    _sketch_by_depth(panel, points, "delta_log_amplitude", f"{AMPLITUDE} at 1.0π")
+_VARIANCE, _COMPONENT = "variance", "delta_log_amplitude"
+sketch_feature_variance = partial(_sketch_by_depth, value=_VARIANCE, label="Feature map variance")
+sketch_fourier_depth = partial(_sketch_by_depth, value=_COMPONENT, label=COMPONENT)
+sketch_feature_variance_change = partial(
+    _sketch_changes, value=_VARIANCE, change=CHANGE_OF_VARIANCE
+)
+sketch_fourier_depth_change = partial(_sketch_changes, value=_COMPONENT, change=CHANGE_OF_COMPONENT)
 
 
 def sketch_fourier_curves(panel: Panel) -> None:

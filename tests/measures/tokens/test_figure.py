@@ -27,21 +27,24 @@ def norms(table: pd.DataFrame) -> pd.DataFrame:
 
 def test_norms_and_outliers_by_depth(norms):
     figure = drawn_from("token_norms", {"token_norms": norms}, BOTH)
-    above, below = figure.axes[:2], figure.axes[2:]
-    for upper, lower, member in zip(above, below, BOTH, strict=True):
+    *each, of_all = figure.axes
+    for axes, outliers, member in zip(each, of_all.lines, BOTH, strict=True):
         rows = norms[norms["model"] == member.model].sort_values("index")
-        for axes, column in ((upper, "median"), (lower, "outliers")):
-            (line,) = axes.lines
+        for line, column in ((axes.lines[0], "median"), (outliers, "outliers")):
             np.testing.assert_array_equal(line.get_xydata(), rows[["depth", column]])
-        low, high = upper.collections[1].get_datalim(upper.transData).intervaly
+        low, high = axes.collections[1].get_datalim(axes.transData).intervaly
         assert (low, high) == (rows["lowest"].min(), rows["highest"].max())
+    # Shares of tokens have a scale of their own, and no note says so of another quantity.
+    assert each[0].get_ylim() == each[1].get_ylim() != of_all.get_ylim()
+    assert [axes.get_ylabel() for axes in figure.axes] == ["Norm of a token", "", "Share of tokens"]
+    assert "own scale" not in [text.get_text() for axes in figure.axes for text in axes.texts]
 
 
 def test_a_network_without_outliers_has_a_scale(norms):
     none = norms.assign(outliers=0.0, ci_low=0.0, ci_high=0.0)
     figure = drawn_from("token_norms", {"token_norms": none}, (VIT,))
     assert figure.axes[1].get_ylim() == (0, 0.01)
-    assert figure.axes[1].get_ylabel() == "Tokens of norm > 3 × median"
+    assert figure.axes[1].get_title() == "Norm > 3 × median"
 
 
 def test_where_outliers_lie(norms):
@@ -60,7 +63,8 @@ def test_where_outliers_lie(norms):
         shape = (most["height"], most["width"])
         np.testing.assert_array_equal(image.get_array(), np.reshape(most["positions"], shape))
         share = "0.05" if member is RESNET else "5"
-        assert axes.get_title() == f"{member.label}\n{most['name']}: {share} % of tokens"
+        assert axes.get_title() == member.label
+        assert f"{most['name']}\n{share} % of tokens" in [text.get_text() for text in axes.texts]
         assert image.get_clim() == (0, max(most["positions"]))
 
 
@@ -74,9 +78,9 @@ def test_a_network_without_outliers_is_no_black_map(norms):
     assert figure.get_suptitle().strip() == "No outliers: ResNet-50"
     figure = drawn_from("token_outliers", {"token_norms": norms[none]}, [RESNET])
     (resnet,) = figure.axes
-    assert resnet.get_title() == "ResNet-50\nno outliers"
+    assert resnet.get_title() == "ResNet-50"
     assert not resnet.images
-    assert [text.get_text() for text in resnet.texts] == ["none"]
+    assert [text.get_text() for text in resnet.texts] == ["none", "no outliers"]
 
 
 @pytest.fixture

@@ -12,7 +12,16 @@ from vitscope.claims.points import AllPublished
 from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.charts import AlongX, Chart, Curve, Layer, Rows, Theirs
 from vitscope.drawing.figure import Members, rows_of
-from vitscope.drawing.looks import CROSS, CURVE, GRAY, HEAD, HEAD_ALPHA, QUERY_COLORS, REFERENCE
+from vitscope.drawing.looks import (
+    CROSS,
+    CURVE,
+    GRAY,
+    HEAD,
+    HEAD_ALPHA,
+    QUERY_COLORS,
+    REFERENCE,
+    text_scale,
+)
 from vitscope.drawing.overlays import (
     brightest_attention,
     draw_map,
@@ -151,6 +160,7 @@ def _outline_brightest_attention(
 
 
 _LEAST_SIDE_OF_MAP = 0.6  # inches
+_MAPS_OF_LINE = 8  # how many maps a line of a narrow page has, which may be smaller
 
 
 def plot_attention_heads(
@@ -174,7 +184,8 @@ def _draw_attention_maps(
     of_heads = (table["shows"] == "heads").all()
     shown = [rows_of(table, each.model, ["image", "head"]) for each in members]
     counts = [int(rows.groupby("image").size().max()) for rows in shown]
-    most = int(page_width() / _LEAST_SIDE_OF_MAP) - 1 if of_heads else max(counts)
+    wide = max(_MAPS_OF_LINE / text_scale(), page_width() / _LEAST_SIDE_OF_MAP - 1)
+    most = int(wide) if of_heads else max(counts)
     lines = [ceil(count / most) for count in counts]
     shapes = [
         (rows["image"].nunique() * down, 1 + ceil(count / down))
@@ -211,8 +222,8 @@ def _draw_image_with_attention(
     of_heads, picture = maps["shows"].iloc[0] == "heads", grid[0, 0]
     pixels = read_picture(maps["picture"].iloc[0])
     draw_picture(picture, pixels)
-    # The name may reach over maps beside it: heads have short titles, and maps of queries none.
-    name_picture(picture, maps.iloc[0], side * (1.15 if of_heads else grid.shape[1]))
+    wide = side * (2 if of_heads else grid.shape[1])
+    name_picture(picture, maps.iloc[0], side if of_heads else wide, wide)
     if of_heads and (maps["of"] == "query").all():
         _mark_query(picture, maps.iloc[0], "white")
     panels = grid[:, 1:].ravel()[: len(maps)]
@@ -243,7 +254,7 @@ def clip_rollout(rollout: npt.ArrayLike, clip: float) -> Array:
     return np.minimum(values / top, 1)
 
 
-_OVER = ("over the image", "image × rollout")
+_OVER = ("overlay", "product")
 _SHARES = {"on_subject": "on mask", "subject": "of area"}
 
 
@@ -263,7 +274,8 @@ def plot_attention_rollout(
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(map(len, shown))
     cut, masked = (int(table[each].notna().any()) for each in ("whole", "on_subject"))
-    text = masked + (masked or int(table["class_name"].notna().any()))
+    # The titles of columns are one line more.
+    text = masked + (masked or int(table["class_name"].notna().any())) + 1 / rows
     groups = groups_of_panels([(rows, cut + 3)] * len(members), text, one_scale=True)
     for images, grid in zip(shown, groups.grids, strict=True):
         for (_, image), panels in zip(images.iterrows(), grid, strict=False):
@@ -273,7 +285,9 @@ def plot_attention_rollout(
             if cut and pd.notna(image["whole"]):
                 _draw_uncropped(panels[0], read_picture(image["whole"]), pixels.shape[:2])
             draw_picture(left, pixels)
-            name_picture(left, image, groups.side)
+            first = image.name == images.index[0]
+            wide = groups.side * (1 if first and masked else 2)
+            name_picture(left, image, groups.side if first or masked else wide, wide)
             values = clip_rollout(image["rollout"], clip)
             draw_map(middle, values, place, _SCALE, pixels.shape[:2])
             if product:
@@ -281,11 +295,10 @@ def plot_attention_rollout(
             else:
                 draw_map(right, values, place, _SCALE, pixels.shape[:2], pixels)
             heads = {"on_subject": "rollout", "subject": _OVER[product]}
-            first = image.name == images.index[0]
             for axes, (share, head) in zip((middle, right), heads.items(), strict=True):
                 said = [head] * first
                 if pd.notna(image[share]):
-                    said.append(f"{100 * image[share]:.0f} % {_SHARES[share]}")
+                    said += [_SHARES[share]] * first + [f"{100 * image[share]:.0f} %"]
                 axes.set_title("\n".join(said), fontsize="small", pad=2)
         if cut:
             grid[0, 0].set_title("whole", fontsize="small", pad=2)
@@ -296,8 +309,6 @@ def plot_attention_rollout(
             for member, first in zip(members, firsts, strict=True)
         ]
     )
-    top = (
-        f"the value that {100 * clip:g} % of its positions exceed" if clip else "its largest value"
-    )
-    groups.bar(_SCALE, f"Rollout, over {top}")
+    top = f"{100 - 100 * clip:g} % quantile" if clip else "largest value"
+    groups.bar(_SCALE, f"Rollout, over its {top}")
     return groups.figure

@@ -18,7 +18,7 @@ from vitscope.drawing.axes import color_bar
 from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import BAND_COLORS, BOUNDARY, SIMILARITY_COLORS, UNDEFINED
-from vitscope.drawing.panels import Panels, make_square_panels
+from vitscope.drawing.panels import LEAST, Panels, make_square_panels
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.cka.measure import LEVEL
@@ -171,7 +171,7 @@ def _similarity_map_to_draw(
 
 def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
     """Draw one map per model: the CKA of all pairs of cut points, and the blocks between them."""
-    panels = make_square_panels(len(members), _BAR_WIDTH, _TEXT_HEIGHT)
+    panels = make_square_panels(len(members), _BAR_WIDTH, _TEXT_HEIGHT, least=LEAST)
     maps = []
     for panel, member in zip(panels.of_models(members, blocks), members, strict=True):
         pairs = table[table["model"] == member.model].sort_values(["index", "other_index"])

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from textwrap import fill
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,6 +14,7 @@ from vitscope.drawing.overlays import (
     draw_map,
     draw_picture,
     groups_of_panels,
+    letters_above,
     name_picture,
     read_picture,
 )
@@ -30,12 +32,12 @@ def plot_class_maps(table: pd.DataFrame, members: Members) -> Figure:
     rows = max(of_model["image"].nunique() for of_model in shown)
     methods = [method for method in METHODS if method in set(table["method"])]
     groups = groups_of_panels([(rows, 1 + len(methods))] * len(members), 2, one_scale=True)
+    heads = [fill(METHODS[method], letters_above(groups.side)) for method in methods]
     for of_model, grid in zip(shown, groups.grids, strict=True):
         unused = {*grid.ravel()}
         for (_, maps), line in zip(of_model.groupby("image"), grid, strict=False):
-            unused -= _draw_class_maps(maps, line, methods, groups.side)
-        for axes, method in zip(grid[0, 1:], methods, strict=True):
-            axes.set_title(METHODS[method], fontsize="small", pad=2)
+            titles = heads if line[0] is grid[0, 0] else []
+            unused -= _draw_class_maps(maps, line, methods, groups.side, titles)
         for axes in unused:
             axes.remove()
     points = [of.loc[of["method"] == "grad_cam", "of"].iloc[0] for of in shown]
@@ -47,12 +49,18 @@ def plot_class_maps(table: pd.DataFrame, members: Members) -> Figure:
 
 
 def _draw_class_maps(
-    maps: pd.DataFrame, line: Sequence[Axes], methods: Sequence[str], side: float
+    maps: pd.DataFrame,
+    line: Sequence[Axes],
+    methods: Sequence[str],
+    side: float,
+    titles: Sequence[str],
 ) -> set[Axes]:
-    """Draw an image and the map of each method over it; return the panels used."""
+    """Draw an image and, below `titles`, the map of each method over it; return panels used."""
     pixels = read_picture(maps["picture"].iloc[0])
     draw_picture(line[0], pixels)
-    name_picture(line[0], maps.iloc[0], side)
+    name_picture(line[0], maps.iloc[0], side if titles else 2 * side, 2 * side)
+    for axes, title in zip(line[1:], titles, strict=False):
+        axes.set_title(title, fontsize="small", pad=2)
     drawn = {line[0]}
     for _, row in maps.iterrows():
         axes = line[1 + methods.index(row["method"])]

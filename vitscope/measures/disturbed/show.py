@@ -120,7 +120,7 @@ def plot_frequency_noise(table: pd.DataFrame, members: Members, published: AllPu
     rows = stack_panels(1, 1 + apart)
     upper, lower = rows[0], rows[-1]
     many = sum(len(member.label) for member in members) >= _MANY
-    upper.resize(page_width() if many else None, _HEIGHT + _BELOW * apart)
+    upper.resize(page_width() if many else None, (_HEIGHT + _BELOW * apart) * text_scale())
     upper.legend.add_models(members)
     curve = Curve("change", style=lambda look: look.curve | {"clip_on": True})
     for panel in upper.of_models_together(members, table, ["frequency"]):
@@ -136,10 +136,10 @@ def plot_frequency_noise(table: pd.DataFrame, members: Members, published: AllPu
         axes.margins(x=_MARGIN)
     _draw_noise_frequencies(upper.axes[0], panel.rows, upper.figure.get_figwidth())
     if apart:
-        upper.label("", _LABEL)
+        upper.label("", upper.in_lines(_LABEL))
         lower.axes[0].set_title("Published")
         lower.axes[0].xaxis.set_major_formatter(lambda frequency, _: _frequency_label(frequency))
-    return lower.finish("Frequency of the noise", _LABEL)
+    return lower.finish("Frequency of the noise", lower.in_lines(_LABEL))
 
 
 def _draw_disturbed_accuracy(

@@ -6,19 +6,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 
 from vitscope.claims.points import AllPublished
-from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
+from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_limits
 from vitscope.drawing.changes import Change
 from vitscope.drawing.charts import AlongX, Chart, Curve, Rows, Theirs
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import DIAGONAL, FREQUENCY_BANDS, curve_of_depth
-from vitscope.drawing.panels import make_panels, stack_panels
+from vitscope.drawing.panels import LEAST_ALIKE, make_panels, stack_panels
 from vitscope.measures.components import diagonals, ends_of_curves
 from vitscope.measures.scores import with_accuracy_intervals
 
 AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
-# The minimum width, in inches, of a panel in a row of panels on the same scale.
-_LEAST = 1.05
 CHANGE_OF_COMPONENT = Change("Change of\nΔ log amplitude at 1.0π", linear=0.1)
 _ENDS = Curve("delta_log_amplitude", change=CHANGE_OF_COMPONENT)
 _BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude"), _ENDS))
@@ -35,12 +33,12 @@ def draw_fourier_curves(axes: Axes, curves: pd.DataFrame) -> None:
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
     axes.xaxis.set_minor_locator(MultipleLocator(0.1))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.1f}π"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}π"))
 
 
 def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model: its curves and, below them, their values at 1.0 pi by depth."""
-    upper, lower = stack_panels(len(members), 2, _LEAST)
+    upper, lower = stack_panels(len(members), 2, LEAST_ALIKE)
     for panel in upper.of_models(members, diagonals(table)):
         draw_fourier_curves(panel.axes, panel.rows)
     ends = ends_of_models(table, members)
@@ -60,7 +58,7 @@ def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPub
     for panel in rows[1].of_published(members, published) if published else ():
         depth = panel.rows["index"] / panel.rows["index"].max()
         draw_fourier_curves(panel.axes, panel.rows.assign(depth=depth))
-        share_scale([rows[0].axes[rows[1].axes.index(panel.axes)], panel.axes])
+        share_limits([rows[0].axes[rows[1].axes.index(panel.axes)], panel.axes])
     depth_bar([axes for row in rows for axes in row.axes if axes in row.figure.axes])
     for row in rows:
         row.label("Frequency", AMPLITUDE, "own")

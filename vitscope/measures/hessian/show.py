@@ -67,8 +67,9 @@ _MODEL_HEIGHT = 0.68  # inches
 _LEGEND_HEIGHT = 0.2  # inches
 # The number of letters per inch of the page in a line of a label, with two panels side by side.
 _LETTERS = 7
-# The same of a note above all panels.
+# The same of a note above all panels, and of a title above two.
 _LETTERS_OF_NOTE = 10
+_LETTERS_OF_TITLE = 18
 # Magnitudes in this range are written out, others as powers of ten.
 _PLAIN = (0.01, 10_000)
 
@@ -211,6 +212,7 @@ def _draw_two_densities(
     of_size = f"batches of {shown['images'].iloc[0]} images"
     share = f"{percent((values < 0).mean())}{_interval_of_negative(shown)}"
     title = f"{member.label}: {share} negative in {of_size}{_doubt_of_eigenvalues(rows)}"
+    title = fill(title, int(_LETTERS_OF_TITLE * page_width() / text_scale()))
     pair[0].set_title(title, loc="left", fontsize="medium", pad=2)
     for axes, (panel, reach) in zip(pair, ranges.items(), strict=True):
         _prepare_density_axes(axes, panel, reach)
@@ -394,8 +396,9 @@ def _draw_spectral_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
 
 
 def _symlog_ticks(linear: float) -> SymmetricalLogLocator:
+    """Return a locator of about a tick per inch of the page, at every second power if need be."""
     powers = SymmetricalLogLocator(base=10, linthresh=linear)
-    powers.set_params(numticks=_TICKS)
+    powers.set_params(numticks=max(3, int(page_width() / text_scale())))
     return powers
 
 
@@ -414,7 +417,7 @@ def plot_hessian_density(table: pd.DataFrame, members: Members) -> Figure:
         last = panels is rows[-1]
         panels.label("Eigenvalue of the Hessian" if last else "", "Share of eigenvalues", "own")
     lines = len(snapshots) * ceil(len(members) / rows[0].columns)
-    rows[0].resize(height=1.85 * lines + 0.2)
+    rows[0].resize(height=1.85 * lines * text_scale() + 0.2)
     return rows[0].figure
 
 
@@ -425,8 +428,6 @@ _SEED = 0
 # The distance between the first and the last model of a row, as a share of the row's height.
 _APART = 0.5
 _ROW = 0.32  # height of a row in inches
-# About the number of ticks of a symlog axis: with eight powers of ten, every second one has a tick.
-_TICKS = 5
 
 
 def curvature_means_by_part(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:

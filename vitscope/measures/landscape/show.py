@@ -32,7 +32,6 @@ from vitscope.drawing.looks import (
     text_scale,
 )
 from vitscope.drawing.panels import (
-    LEAST_SQUARE,
     Panels,
     columns_of,
     make_panels,
@@ -150,18 +149,19 @@ _NAMES = 0.16
 
 def _surface_panels(count: int, note: bool) -> Panels:
     """Return a figure with space for `count` surfaces, a colour bar and, on top, a note if any."""
-    columns = columns_of(count, LEAST_SQUARE)
+    columns = columns_of(count)
     rows = ceil(count / columns)
     wide = min(_WIDTH, (page_width() - _BAR_SPACE * text_scale()) / columns)
     high, below = _SHAPE * wide, _NAMES * text_scale()
     width = columns * wide + _BAR_SPACE * text_scale()
-    height = rows * (_TITLE + high + below) + note * _TITLE
+    title = _TITLE * text_scale()
+    height = rows * (title + high + below) + note * title
     figure = Figure(figsize=(width, height))
     figure.set_layout_engine("none")
     spaces = []
     for position in range(count):
         row, column = divmod(position, columns)
-        bottom = (rows - 1 - row) * (_TITLE + high + below) + below
+        bottom = (rows - 1 - row) * (title + high + below) + below
         rectangle = (column * wide / width, bottom / height, wide / width, high / height)
         spaces.append(figure.add_axes(rectangle, projection="3d"))
     return Panels(figure, spaces, columns)

@@ -45,7 +45,8 @@ def plot_loss_terms(table: pd.DataFrame, members: Members) -> Figure:
             share = nodes["value"] / nodes["batch"].nunique()
             below.plot(nodes["x"], share, linestyle="", **_loss_terms_node_look(l2, color))
             said = "with L2" if l2 else "without L2"
-            upper.legend.add_line(said, {"color": GRAY, **line, **_loss_terms_node_look(l2, GRAY)})
+            upper.legend.add_line(f"loss {said}", {"color": GRAY, **line})
+            upper.legend.add_marker(f"eigenvalues {said}", _loss_terms_node_look(l2, GRAY))
         above.set_title(f"{member.label}\n{_TITLES[clean]}")
         above.sharey(upper.axes[0])
         below.sharex(lower.axes[0])

@@ -179,6 +179,7 @@ def plot_position_products(table: pd.DataFrame, members: Members) -> Figure:
 
 
 _TILE = 0.5  # inches: the largest side of a tile
+_LEAST_NAMED = 0.17  # inches: the least side of a tile with its first and last head above it
 _BAR_WIDTH = 1.3  # inches: the width of a colour bar with its labels, and of the panel's labels
 _TEXT_HEIGHT = 0.55  # inches: title and labels of a panel
 _BAR = 0.1  # inches: the width of a colour bar
@@ -209,7 +210,9 @@ class _TilePlaces:
         self.top = self.heads % self.down
 
 
-def _draw_biases(axes: Axes, rows: pd.DataFrame, places: _TilePlaces, scale: TwoSlopeNorm) -> None:
+def _draw_biases(
+    axes: Axes, rows: pd.DataFrame, places: _TilePlaces, scale: TwoSlopeNorm, tile: float
+) -> None:
     for row, left, top in zip(rows.to_dict("records"), places.left, places.top, strict=True):
         values = np.reshape(row["values"], (row["height"], row["width"]))
         edges = (left, left + 1 - _GAP, top + 1 - _GAP, top)
@@ -220,8 +223,9 @@ def _draw_biases(axes: Axes, rows: pd.DataFrame, places: _TilePlaces, scale: Two
     axes.set_yticks(np.arange(len(names)) + (1 - _GAP) / 2, names)
     for start, columns in zip(places.starts, places.columns, strict=True):
         for column in range(columns if columns > 1 else 0):
-            at = (start + column + (1 - _GAP) / 2, -_GAP)
-            axes.text(*at, str(column * places.down), ha="center", fontsize="x-small", color=GRAY)
+            at, first = (start + column + (1 - _GAP) / 2, -_GAP), column * places.down
+            last = f"\N{EN DASH}{first + places.down - 1}" if tile >= _LEAST_NAMED else ""
+            axes.text(*at, f"{first}{last}", ha="center", fontsize="x-small", color=GRAY)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
 
@@ -240,7 +244,7 @@ def plot_position_bias(table: pd.DataFrame, members: Members) -> Figure:
     for axes, each, at, member, high in zip(grid, rows, places, members, heights, strict=True):
         largest = float(each[["lowest", "highest"]].abs().to_numpy().max()) or 1.0
         scale = TwoSlopeNorm(0, -largest, largest)
-        _draw_biases(axes, each, at, scale)
+        _draw_biases(axes, each, at, scale, tile / text_scale())
         # Make all panels as wide as the widest, so that all tiles have one size.
         axes.set(xlim=(0, width - _GAP), ylim=(high - _GAP, 0), aspect="equal", anchor="W")
         axes.set_title(member.label, loc="left", pad=10)

@@ -15,15 +15,15 @@ from vitscope.drawing.legends import Legend, percent
 from vitscope.drawing.looks import INNER_SQUARE, MAP_COLORS, OUTER_SQUARE, SHADOW, text_scale
 from vitscope.drawing.panels import page_width
 
-_LABEL = "log₁₀(1 + G), over its largest"
+_LABEL = "Contribution G: log₁₀(1 + G) over its largest"
 _HALF = 50
 # Squares that hold 50 % and 99 % of all contributions.
 _SQUARES = {_HALF: INNER_SQUARE, 99: OUTER_SQUARE}
-_AROUND = 1.35  # inches: the width of the colour bar and the names of models
-_TEXT_HEIGHT = 0.32  # inches: the height of a map's titles
-_LEGEND_HEIGHT = 0.25  # inches: the height of the legend
-_LARGEST = 1.6  # inches: the maximum side of a map
-_LEAST = 0.64  # inches: the minimum side of a map
+_AROUND = 0.3  # inches: the width of the names of models
+_TEXT_HEIGHT = 0.28  # inches: the height of a map's titles
+_LEGEND_HEIGHT = 0.8  # inches: the height of the colour bar and the legend
+_LARGEST = 0.9  # inches: the maximum side of a map
+_LEAST = 0.6  # inches: the minimum side of a map
 
 
 def _draw_contributions(axes: Axes, row: pd.Series) -> None:
@@ -52,9 +52,10 @@ def plot_receptive_field(table: pd.DataFrame, members: Members) -> Figure:
     most = max(map(len, points))
     lines = ceil(text_scale() * _LEAST * most / (page_width() - _AROUND))
     columns = ceil(most / lines)
-    width = min(page_width(), columns * _LARGEST + _AROUND)
+    width = min(page_width(), columns * _LARGEST * text_scale() + _AROUND)
     side = (width - _AROUND) / columns
-    height = len(members) * lines * (side + _TEXT_HEIGHT * text_scale()) + _LEGEND_HEIGHT
+    height = len(members) * lines * (side + _TEXT_HEIGHT * text_scale())
+    height += _LEGEND_HEIGHT * text_scale()
     figure = Figure(figsize=(width, height), layout="compressed")
     grid = figure.subplots(len(members) * lines, columns, squeeze=False)
     parts = grid.reshape(len(members), -1)
@@ -67,11 +68,7 @@ def plot_receptive_field(table: pd.DataFrame, members: Members) -> Figure:
         axes_of[0].set_ylabel(member.label, fontsize="large")
     drawn = [axes for axes in grid.ravel() if axes in figure.axes]
     colors = ScalarMappable(Normalize(0, 1), MAP_COLORS)
-    high = min(3, len(grid))
-    shape = {"shrink": high / len(grid), "aspect": 10 * high, "pad": 0.02}
-    # The maps of a single network are not high enough for the label in one line.
-    label = _LABEL if len(members) > 1 else _LABEL.replace(", ", ",\n")
-    color_bar(drawn, colors, label, **shape)
+    color_bar(drawn, colors, _LABEL, location="bottom", shrink=0.5, aspect=25, pad=0.02)
     legend = Legend()
     for share, look in _SQUARES.items():
         # A line that is white on a map is gray in the legend.

@@ -14,7 +14,15 @@ from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import INTERVAL
-from vitscope.drawing.looks import BAR_ALPHA, EVERY_SECOND, GRAY, INTERVAL_WIDTH, Look, looks_of
+from vitscope.drawing.looks import (
+    BAR_ALPHA,
+    EVERY_SECOND,
+    GRAY,
+    INTERVAL_WIDTH,
+    Look,
+    looks_of,
+    text_scale,
+)
 from vitscope.drawing.panels import Panels, columns_of, page_width
 from vitscope.drawing.scatter import plot_scatter
 
@@ -90,13 +98,14 @@ def _robustness_panels(rows: int) -> Panels:
     The panel of errors is beside the others, or below them on a narrow page.
     """
     columns = columns_of(2, _LEAST_WIDTH)
-    high = max(_LEAST_HEIGHT, rows * _ROW_HEIGHT + _REST_HEIGHT)
+    least = _LEAST_HEIGHT * text_scale()
+    high = max(least, (rows * _ROW_HEIGHT + _REST_HEIGHT) * text_scale())
     if columns > 1:
         figure = Figure(figsize=(page_width(), high))
         parts = figure.add_gridspec(1, 2, width_ratios=(1, 1.5))
     else:
-        figure = Figure(figsize=(page_width(), _LEAST_HEIGHT + high))
-        parts = figure.add_gridspec(2, 1, height_ratios=(_LEAST_HEIGHT, high))
+        figure = Figure(figsize=(page_width(), least + high))
+        parts = figure.add_gridspec(2, 1, height_ratios=(least, high))
     left = parts[0].subgridspec(len(SCORES), 1).subplots(sharex=True, squeeze=False)[:, 0]
     return Panels(figure, [*left, figure.add_subplot(parts[1])], columns)
 

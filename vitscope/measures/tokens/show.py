@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -9,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from vitscope.drawing.axes import begin_at_zero, color_bar, depth_bar, in_percent
 from vitscope.drawing.changes import Change
-from vitscope.drawing.charts import Chart, Curve, Rows, Shade, Steps
+from vitscope.drawing.charts import AlongX, Chart, Curve, Rows, Shade, Steps
 from vitscope.drawing.figure import Members
 from vitscope.drawing.legends import percent
 from vitscope.drawing.looks import (
@@ -21,45 +22,50 @@ from vitscope.drawing.looks import (
     RANGE_ALPHA,
     THIN,
     curve_of_depth,
+    text_scale,
 )
-from vitscope.drawing.panels import columns_of, make_square_panels, stack_panels
+from vitscope.drawing.panels import (
+    LEAST,
+    LEAST_ALIKE,
+    columns_of,
+    make_panels,
+    make_square_panels,
+    stack_panels,
+    write_over_panel,
+)
 from vitscope.measures.tokens.measure import FLOOR, IMAGES, TOKENS
 
-
-def _scale_outlier_shares(*panels: Axes) -> None:
-    for axes in panels:
-        # Without outliers, the scale would be empty.
-        axes.set_ylim(0, max(0.01, 1.05 * axes.dataLim.y1))
-    in_percent(*panels)
+_NORMS = (
+    Curve("median", "median", interval="", in_legend=OF_ALL),
+    Shade("quartile", "third_quartile", "quartiles", QUARTILES_ALPHA),
+    Shade("lowest", "highest", "lowest to highest", RANGE_ALPHA, zorder=0.9),
+)
 
 
 def plot_token_norms(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw two panels per model: above norms by depth, below the share of outliers."""
+    """Draw the norms of each model by depth, and in a last panel the outliers of all models."""
     (threshold,) = table["threshold"].unique()
-    chart = Chart(
-        Rows(
-            "Norm of a token",
-            Curve("median", "median", interval="", in_legend=OF_ALL),
-            Shade("quartile", "third_quartile", "quartiles", QUARTILES_ALPHA),
-            Shade("lowest", "highest", "lowest to highest", RANGE_ALPHA, zorder=0.9),
-            scale=begin_at_zero,
-            scales="shared",
-        ),
-        Rows(
-            f"Tokens of norm > {threshold:g} × median",
-            Curve("outliers"),
-            scale=_scale_outlier_shares,
-            scales="shared",
-        ),
-    )
-    return chart(table, members=members)
+    panels = make_panels(len(members) + 1)
+    *norms, last = panels.axes
+    for panel in panels.of_models(members, table):
+        panel.draw_bands(panel.rows)
+        for layer in _NORMS:
+            layer.draw(panel, AlongX())
+    begin_at_zero(*norms)
+    for panel in replace(panels, axes=[last]).of_models_together(members, table, ["index"]):
+        Curve("outliers").draw(panel, AlongX())
+    # Without outliers, the scale would be empty.
+    last.set(title=f"Norm > {threshold:g} × median", xlim=(0, 1))
+    last.set(ylabel="Share of tokens", ylim=(0, max(0.01, 1.05 * last.dataLim.y1)))
+    in_percent(last)
+    return panels.finish("Normalized depth", "Norm of a token", "shared")
 
 
-_BAR_WIDTH = 0.6  # inches: the width of a panel's colour bar
-_TEXT_HEIGHT = 0.35  # inches: the height of a panel's titles
+_BAR_WIDTH = 0.45  # inches: the width of a panel's colour bar
+_LABEL_WIDTH = 0.3  # inches: the label of the last one in a row
+_TEXT_HEIGHT = 0.38  # inches: the height of a panel's titles
 _NOTE_HEIGHT = 0.25  # inches: the names of models without outliers
-_LEAST_WIDTH = 2.25  # inches: the minimum width of a panel with its colour bar
-_THERE = "Images with an outlier there"
+_THERE = "Images with an\noutlier there"
 
 
 def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
@@ -69,31 +75,32 @@ def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
     """
     any_there = table.groupby("model")["outliers"].max() > 0
     shown = [each for each in members if any_there[each.model]] or [*members]
-    across = columns_of(len(shown), _LEAST_WIDTH)
-    panels = make_square_panels(len(shown), across * _BAR_WIDTH, _TEXT_HEIGHT, least=_LEAST_WIDTH)
-    for panel, member in zip(panels.of_models(shown, table), shown, strict=True):
+    bars = columns_of(len(shown)) * _BAR_WIDTH + _LABEL_WIDTH
+    panels = make_square_panels(len(shown), bars, _TEXT_HEIGHT, least=LEAST)
+    ends = [*panels.axes[panels.columns - 1 :: panels.columns], panels.axes[-1]]
+    for panel in panels.of_models(shown, table):
         row = panel.rows.iloc[int(panel.rows["outliers"].argmax())]
         panel.axes.set(xticks=[], yticks=[])
         said = "no outliers"
         if row["outliers"] > 0:
-            said = f"{row['name']}: {percent(row['outliers'], '.2g')} of tokens"
-            _draw_outlier_map(panel.axes, row)
+            said = f"{row['name']}\n{percent(row['outliers'], '.2g')} of tokens"
+            _draw_outlier_map(panel.axes, row, _THERE * (panel.axes in ends))
         else:
             panel.axes.text(0.5, 0.5, "none", transform=panel.axes.transAxes, ha="center")
             panel.axes.set(box_aspect=row["height"] / row["width"])
             panel.axes.spines[:].set_visible(True)
-        panel.axes.set_title(f"{member.label}\n{said}")
+        write_over_panel(panel.axes, said)
     if without := [member.label for member in members if member not in shown]:
-        panels.resize(height=panels.figure.get_figheight() + _NOTE_HEIGHT)
+        panels.resize(height=panels.figure.get_figheight() + _NOTE_HEIGHT * text_scale())
         panels.add_note(f"No outliers: {', '.join(without)}")
     return panels.figure
 
 
-def _draw_outlier_map(axes: Axes, row: pd.Series) -> None:
+def _draw_outlier_map(axes: Axes, row: pd.Series, label: str) -> None:
     positions = np.reshape(row["positions"], (row["height"], row["width"]))
     scale = Normalize(0, positions.max())
     cells = axes.imshow(positions, cmap=MAP_COLORS, norm=scale, interpolation="nearest")
-    bar = color_bar([axes], cells, _THERE, shrink=0.9, ticks=MaxNLocator(4))
+    bar = color_bar([axes], cells, label, shrink=0.9, ticks=MaxNLocator(4))
     bar.ax.yaxis.set_major_formatter(lambda share, _: percent(share, ".3g"))
 
 
@@ -125,7 +132,7 @@ _LABELS = {TOKENS: "ln(σᵢ / σ₁) of tokens", IMAGES: "ln(σᵢ / σ₁) of 
 
 def plot_singular_values(table: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model: above the spectra of tokens, below the spectra of images."""
-    upper, lower = stack_panels(len(members), 2)
+    upper, lower = stack_panels(len(members), 2, LEAST_ALIKE)
     for panels, of in ((upper, TOKENS), (lower, IMAGES)):
         for panel in panels.of_models(members, table[table["of"] == of]):
             for row in panel.rows.to_dict("records"):

@@ -26,7 +26,7 @@ from vitscope.drawing.looks import (
     looks_of,
     text_scale,
 )
-from vitscope.drawing.panels import stack_panels, width_of
+from vitscope.drawing.panels import LEAST_ALIKE, stack_panels, width_of
 
 # Rows of panels from top to bottom: label, and columns of the table.
 _ROWS = {
@@ -34,11 +34,12 @@ _ROWS = {
     "Accuracy": ("training_accuracy", "test_accuracy"),
     "Learning rate": ("learning_rate",),
 }
+_HEIGHTS = (1, 1, 0.5)  # of these rows, as shares of the usual height
 
 
 def plot_training(table: pd.DataFrame, members: Members) -> Figure:
     """Draw three panels per model: loss, accuracy and learning rate."""
-    rows = stack_panels(len(members), len(_ROWS))
+    rows = stack_panels(len(members), len(_ROWS), LEAST_ALIKE, _HEIGHTS)
     for panels, (label, columns) in zip(rows, _ROWS.items(), strict=True):
         for panel in panels.of_models(members, table, ["epoch"]):
             points, axes = panel.rows, panel.axes
@@ -53,12 +54,13 @@ def plot_training(table: pd.DataFrame, members: Members) -> Figure:
                 begin_at_zero(axes)
             if label == "Accuracy":
                 in_percent(axes)
-        panels.label("", label, "shared")
+        if panels is not rows[-1]:
+            panels.label("", label, "shared")
     legend = rows[-1].legend
     legend.add_line("training, on augmented images", {"color": GRAY, **PLAIN})
     legend.add_line("test", {"color": GRAY, **DASHED})
     legend.add_line("snapshot", MOMENT)
-    return rows[-1].finish("Epoch", "Learning rate")
+    return rows[-1].finish("Epoch", label, "shared")
 
 
 # The height of the figure in inches, by the angle of the disk in degrees.
