@@ -98,7 +98,7 @@ def test_a_layer_of_many_more_heads_has_several_columns():
     (axes,) = figure.axes
     drawn = [(image.get_extent()[0], image.get_extent()[3]) for image in axes.images]
     assert drawn[-8:] == [(6.25 + column, row) for column in (0, 1) for row in range(4)]
-    assert [text.get_text() for text in axes.texts] == ["0", "4"]
+    assert [text.get_text() for text in axes.texts] == ["0–3", "4–7"]
     assert [label.get_text() for label in axes.get_xticklabels()] == [str(n) for n in heads]
 
 
