@@ -53,6 +53,7 @@ KEYS = {
     "claims": ("claim", "model", "versus", "snapshot"),
     "fit": ("model", "metric"),
     "history": ("model",),
+    "spectra": ("model", "snapshot", "images"),
     "buildup_fig12a": ("step",),
 }
 # What docs/python.md calls an object of a class.
@@ -88,7 +89,11 @@ def regenerate(page: str) -> str:
 
 @cache
 def _expected_table(study: str, name: str) -> "pd.DataFrame":
-    """Return an expected table; `history` has the last epoch of each bundled history."""
+    """Return an expected table.
+
+    `history` has the last epoch of each bundled history, and `spectra` how many eigenvalues of the
+    bundled spectra there are, and how many of them are `negative`.
+    """
     import pandas as pd
 
     if name == "history":
@@ -99,6 +104,10 @@ def _expected_table(study: str, name: str) -> "pd.DataFrame":
             if model.history
         ]
         return pd.concat(ends)
+    if name == "spectra":
+        spectra = pd.read_parquet(ROOT / f"resources/spectra/{study}.parquet")
+        signs = spectra.assign(negative=spectra["eigenvalue"] < 0, count=1)
+        return signs.groupby([*KEYS[name]], as_index=False)[["count", "negative"]].sum()
     return pd.read_csv(STUDIES[study] / f"{name}.csv")
 
 
