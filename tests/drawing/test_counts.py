@@ -54,7 +54,7 @@ SEVERAL = {
     "variance_and_share": {"feature_variance": 1, "spatial_share": 1},
     "variance_by_epoch": {"feature_variance": 2, "fourier": 1},
 }
-BY_BATCH = {"hessian": 10, "hessian_by_batch": 10, "curvature": 6, "curvature_by_layer": 6}
+BY_BATCH = {"hessian": 6, "hessian_by_batch": 6, "curvature": 6, "curvature_by_layer": 6}
 BY_BATCH |= {"cka": 21, "cka_between": 21}
 # Tables of batches alone, all of one.
 ONE_BATCH = {"hessian_density": 2, "loss_terms": 8}

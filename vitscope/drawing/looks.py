@@ -62,6 +62,9 @@ INTERVAL_WIDTH = 1.4
 # Cells without a value.
 UNDEFINED: dict[str, Any] = {"facecolor": "#e6e6e6", "edgecolor": "#8c8c8c", "hatch": "//////"}
 UNDEFINED["linewidth"] = 0
+# Cells with a value that chance explains.
+BY_CHANCE: dict[str, Any] = {"marker": "o", "markersize": 1.8, "markeredgewidth": 0.3}
+BY_CHANCE |= {"markerfacecolor": "white", "markeredgecolor": "#595959", "linestyle": ""}
 # The open part of a bar.
 HATCHED: dict[str, Any] = {"facecolor": "none", "linewidth": HAIR, "hatch": "//////"}
 

@@ -17,7 +17,7 @@ from vitscope.claims.points import subsamples
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Members, rows_of
-from vitscope.drawing.looks import BAND_COLORS, BOUNDARY, SIMILARITY_COLORS, UNDEFINED
+from vitscope.drawing.looks import BAND_COLORS, BOUNDARY, BY_CHANCE, SIMILARITY_COLORS, UNDEFINED
 from vitscope.drawing.panels import LEAST, Panels, make_square_panels
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
@@ -34,10 +34,6 @@ _LABELS_AT = 6.5  # to the beginning of labels
 _BAR_WIDTH = 0.55
 _TEXT_HEIGHT = 0.2  # by how much a panel with its title and labels is higher than wide
 _NAMES_WIDTH = 0.2  # the names of stages beside a panel
-
-# A dot in the middle of a cell.
-_DOT: dict[str, Any] = {"marker": "o", "markersize": 1.8, "markeredgewidth": 0.3}
-_DOT |= {"markerfacecolor": "white", "markeredgecolor": "#595959", "linestyle": ""}
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ def _draw_similarity_maps(panels: Panels, maps: Sequence[SimilarityMap]) -> None
     if any(np.isnan(each.cka).any() for each in maps):
         panels.legend.add("undefined", Patch(**UNDEFINED))
     if any(each.by_chance.any() for each in maps):
-        panels.legend.add_marker("not above chance", _DOT)
+        panels.legend.add_marker("not above chance", BY_CHANCE)
     panels.legend.draw(panels.figure, None if panels.whole else panels.axes[0])
     # Draw once: this moves titles above the names of stages, where the layout needs them.
     panels.figure.draw_without_rendering()
@@ -95,7 +91,7 @@ def _draw_similarity_map(
     rows, columns = np.nonzero(drawn.by_chance)
     if len(rows):
         middles = [(each[:-1] + each[1:]) / 2 for each in (across, up)]
-        axes.plot(middles[0][columns], middles[1][rows], **_DOT)
+        axes.plot(middles[0][columns], middles[1][rows], **BY_CHANCE)
     for start in _starts_of_stages(across_points)[1:]:
         axes.axvline(across[start], **BOUNDARY)
     for start in _starts_of_stages(up_points)[1:]:
