@@ -118,5 +118,8 @@ def environment_of(script: PythonScript, folder: str) -> dict[str, str]:
     found = dict(os.environ) | dict.fromkeys(THREAD_VARIABLES, str(script.threads))
     if tmp := script.resources.get("tmpdir"):
         found |= dict.fromkeys(TMP_VARIABLES, tmp)
-    # As bash leaves them to the last command that it starts.
+    # As bash leaves them to the last command that it starts. One that no person types at has no
+    # prompts, which an activated environment sets.
+    for prompt in ("PS1", "PS2"):
+        found.pop(prompt, None)
     return {"SHLVL": "0"} | found | {"PWD": folder, "_": sys.executable}

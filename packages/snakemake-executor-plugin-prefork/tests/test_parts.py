@@ -33,7 +33,12 @@ def test_a_script_has_what_is_read_of_it() -> None:
     assert {"env_modules"} <= set(names)
 
 
-def test_the_shell_sets_the_variables_that_are_set_here(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_shell_sets_the_variables_that_are_set_here(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As an activated environment does.
+    monkeypatch.setenv("PS1", "(.venv) ")
+    monkeypatch.setenv("PS2", "> ")
     resources = {"tmpdir": "/elsewhere"}
     shown = "import os; print(*sorted(f'{k}={v}' for k, v in os.environ.items()), sep='\\n')"
     command = f'{sys.executable} -c "{shown}"'
