@@ -125,8 +125,8 @@ class UnitModule(nn.Module):
         stream = branch = x
         if board.active:
             stream, branch = (self._inside(p) for p in additions.parts(text, x, terms, **others))
-        y = self._inside(additions.add(text, x, terms, **others))
-        y = self._ended(stream if off else y)
+        # A sum in place would change the stream that an exit reads later.
+        y = self._ended(stream if off else self._inside(additions.add(text, x, terms, **others)))
         if board.active and board.off is None and not board.muted:
             parts = (self.after.to_tokens(each).clone() for each in (stream, branch, y))
             board.sums.append(Sum(self.path, *parts, self.after, kinds_of(self.spec)))

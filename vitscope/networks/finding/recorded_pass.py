@@ -95,21 +95,58 @@ class RecordedPass:
         """
         sums = self.additions(0, self.order[-1])
         last = next((i for i in reversed(sums) if self.ways.adds_branch(i, 0)), None)
-        if last is None or last in self.dominators:
+        if last is None:
             return self.dominators
-        before = self.ways.ancestors(Value(last), 0)
+        for index in sums:
+            if index > last and self._adds_to_unit(index, last):
+                last = index
+        if last in self.dominators:
+            return self.dominators
+        end = self._end_of_unit(last)
+        before = self.ways.ancestors(Value(end), 0)
         beside = [index for index in self.order if index not in before and index]
         later = [d for d in self.dominators if d > last and self.holds_many_vectors(d)]
         maps = any(self.maps.layout(d) or self.joins(d) for d in later)
         if maps or any(self._adds_or_works_on_map(index) for index in beside):
             return self.dominators
-        self._readers = {index for index in beside if index < last}
-        of_last = replace(self.flow, result=Value(last)).dominators()
+        self._readers = {index for index in beside if index < end}
+        of_last = replace(self.flow, result=Value(end)).dominators()
         stacks = self.ways.summed_stacks
         return sorted({*self.dominators, *of_last} - stacks)
 
+    def _adds_to_unit(self, index: int, last: int) -> bool:
+        """Tell whether a sum adds another branch to a sum, or what works on it to a form of it."""
+        operands = self.operations[index].operands()
+        if any(self.moved_from(value, last) for value in operands):
+            return True
+        behind = [self.ways.ancestors(value, last) for value in operands]
+        reading = [
+            any(v.operation == last for i in b for v in self.operations[i].operands())
+            for b in behind
+        ]
+        return all(reading) and any(
+            ops.multiplies(self.operations[i].name) for b in behind for i in b
+        )
+
+    def _end_of_unit(self, last: int) -> int:
+        """Return the last map through which all goes that reads a sum, as the norm behind it."""
+        reading, end = {last}, last
+        for index in self.order:
+            if reading.intersection(v.operation for v in self.operations[index].operands()):
+                reading.add(index)
+        for index in sorted(reading):
+            if self.maps.layout(index) and self.holds_many_vectors(index):
+                around = {last}
+                for each in sorted(reading - {index}):
+                    if around.intersection(v.operation for v in self.operations[each].operands()):
+                        around.add(each)
+                end = end if self.order[-1] in around else index
+        return end
+
     def _adds_or_works_on_map(self, index: int) -> bool:
-        if not self.holds_many_vectors(index) or not self.maps.layout(index):
+        # A linear layer may take the tokens of all images as rows.
+        rows = self.operations[index].shape[0] > self.operations[0].shape[0]
+        if not (rows or self.holds_many_vectors(index)) or not self.maps.layout(index):
             return False
         return ops.multiplies(self.operations[index].name) or self.ways.adds_branch(index, 0)
 
