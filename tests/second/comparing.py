@@ -179,9 +179,11 @@ def _of_costs(
 ) -> Iterator[tuple[str, str]]:
     blocks = scope.table("blocks")
     head = head_costs(read_metadata(scope._maker.path("blocks")))
-    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+    # oneDNN runs an LSTM as one operation, of which torch counts nothing.
+    onednn = torch.backends.mkldnn.flags(enabled=False)
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH), onednn:
         model(images[:1])
-    # torch counts no products of the attention that it fuses on a CPU.
+    # Nor does it count products of the attention that it fuses on a CPU.
     operations = counter.get_total_flops() // 2 + fused_products(model, images[:1])
     read = reading.graph.memory_read
     every = [*model.parameters()]

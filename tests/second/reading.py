@@ -282,7 +282,8 @@ class Sum:
 
 
 def several_vectors(shape: Sequence[int]) -> bool:
-    return sum(size > 1 for size in shape[1:]) > 1
+    # A map of channels is one where the image has shrunk to a single position, too.
+    return len(shape) == 4 or sum(size > 1 for size in shape[1:]) > 1
 
 
 class Reading:
