@@ -91,4 +91,11 @@ KEPT = (
     "x.flatten(0, 1), a.flatten(0, 1), W).unflatten(0, x.shape[:2])'),)), Block()))",
     "Network(seed=44, blocks=(Block((Unit((Term('pool'),), add='x = torch.addmm(x.flatten(0, 1), "
     "a.flatten(0, 1), W).unflatten(0, x.shape[:2])'),)),))",
+    "Network(seed=540074, blocks=(Block(), Block((Unit((Term(), Term()), "
+    "add='x = x.add_(a).add_(b)'),))), head='flat', exits=True)",
+    "Network(seed=540343, blocks=(Block(), Block((Unit((Term(), Term()), "
+    "add='x = torch.add(x + a, b, alpha=0.5)'),))), head='hidden', exits=True)",
+    "Network(seed=540625, blocks=(Block(), Block((Unit(add='x = torch.nan_to_num(x) + a'),))), "
+    "exits=True)",
+    "Network(seed=540726, blocks=(Block(), Block((Unit(norm='post layer'),))), exits=True)",
 )

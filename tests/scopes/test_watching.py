@@ -188,10 +188,18 @@ def watch_counting(network: nn.Module, images: Tensor, **keywords: Any) -> list[
 @pytest.mark.parametrize(
     ("keywords", "epochs", "said"),
     [
-        ({}, [0, 1, 2, 3, 4, 5], "and will after every epoch\n"),
-        ({"every": 2}, [0, 2, 4, 5], "and will after every 2 epochs\n"),
-        ({"every": 2, "epochs": 5}, [0, 2, 4, 5], "and will 3 more times during the training: "),
-        ({"every": 5, "epochs": 5}, [0, 5], "and will 1 more time during the training: "),
+        ({}, [0, 1, 2, 3, 4, 5], "and will measure after every epoch\n"),
+        ({"every": 2}, [0, 2, 4, 5], "and will measure after every 2 epochs\n"),
+        (
+            {"every": 2, "epochs": 5},
+            [0, 2, 4, 5],
+            "and will measure 3 more times during the training, in about ",
+        ),
+        (
+            {"every": 5, "epochs": 5},
+            [0, 5],
+            "and will measure 1 more time during the training, in about ",
+        ),
     ],
 )
 def test_which_epochs_are_measured_is_said_before(
@@ -204,7 +212,7 @@ def test_which_epochs_are_measured_is_said_before(
 ) -> None:
     assert watch_counting(network, images, **keywords) == epochs
     lines = capsys.readouterr().out
-    assert lines.count(f"watched feature_variance of {IMAGES} images in ") == 1
+    assert lines.count(f"measured feature_variance of {IMAGES} images in ") == 1
     assert said in lines
 
 
@@ -217,7 +225,7 @@ def test_a_loop_that_resumes_says_the_epoch(
             watched.after_epoch(epoch)  # type: ignore[arg-type]
     assert [member.epoch for member in watched.members] == [9, 10, 20]
     said = capsys.readouterr().out
-    assert "and will 3 more times during the training" in said
+    assert "and will measure 3 more times during the training" in said
     assert "epoch 20 is not measured: epoch 20 was measured before it" in said
 
 
@@ -401,7 +409,7 @@ def test_trainers_of_others_take_a_callback(
     for name, ours in network.state_dict().items():
         assert torch.equal(ours, alone.state_dict()[name]), name
     assert [member.epoch for member in watched.members] == [0, 1, 2]
-    assert "and will 2 more times during the training" in capsys.readouterr().out
+    assert "and will measure 2 more times during the training" in capsys.readouterr().out
     last = vitscope.look(network, images, LABELS).feature_variance["variance"]
     variances = watched.feature_variance
     found = variances.loc[variances["epoch"] == 2, "variance"]

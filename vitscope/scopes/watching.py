@@ -154,14 +154,15 @@ class Watch(Tables):
         begun = perf_counter()
         self._measure(self._scope)
         seconds, images = perf_counter() - begun, len(self._scope._maker.images)
-        what = f"watched {', '.join(self._names())} of {images} images in {seconds:.1f} s"
-        print(f"vitscope: {what}, and will {self._when(seconds)}")
+        what = f"measured {', '.join(self._names())} of {images} images in {seconds:.1f} s"
+        print(f"vitscope: {what}, and will measure {self._when(seconds)}")
 
     def _when(self, seconds: float) -> str:
         if self._epochs is None:
             return f"after every {'epoch' if self._every == 1 else f'{self._every} epochs'}"
         count = ceil(self._epochs / self._every) - self._epoch // self._every
-        return f"{count} more time{'s' * (count != 1)} during the training: {count * seconds:.0f} s"
+        times = f"{count} more time{'s' * (count != 1)}"
+        return f"{times} during the training, in about {count * seconds:.0f} s"
 
     def _end(self, finished: bool) -> None:
         """Measure the last epoch unless it is; let the network and the images go."""
