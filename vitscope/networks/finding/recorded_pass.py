@@ -120,28 +120,23 @@ class RecordedPass:
         if any(self.moved_from(value, last) for value in operands):
             return True
         behind = [self.ways.ancestors(value, last) for value in operands]
-        reading = [
-            any(v.operation == last for i in b for v in self.operations[i].operands())
-            for b in behind
-        ]
-        return all(reading) and any(
-            ops.multiplies(self.operations[i].name) for b in behind for i in b
-        )
+        works = any(ops.multiplies(self.operations[i].name) for each in behind for i in each)
+        return works and all(each.intersection(self.flow.users.get(last, ())) for each in behind)
 
     def _end_of_unit(self, last: int) -> int:
         """Return the last map through which all goes that reads a sum, as the norm behind it."""
-        reading, end = {last}, last
-        for index in self.order:
-            if reading.intersection(v.operation for v in self.operations[index].operands()):
-                reading.add(index)
-        for index in sorted(reading):
-            if self.maps.layout(index) and self.holds_many_vectors(index):
-                around = {last}
-                for each in sorted(reading - {index}):
-                    if around.intersection(v.operation for v in self.operations[each].operands()):
-                        around.add(each)
-                end = end if self.order[-1] in around else index
-        return end
+        maps = filter(self.maps.layout, filter(self.holds_many_vectors, self._read_behind(last)))
+        passed = (i for i in maps if self.order[-1] not in self._read_behind(last, without=i))
+        return max(passed, default=last)
+
+    def _read_behind(self, index: int, without: int | None = None) -> set[int]:
+        """Return what depends on a value, and not by way of the operation `without` alone."""
+        found, missing = set[int](), [index]
+        while missing:
+            new = {*self.flow.users.get(missing.pop(), ())} - found - {without}
+            found |= new
+            missing += new
+        return found
 
     def _adds_or_works_on_map(self, index: int) -> bool:
         # A linear layer may take the tokens of all images as rows.
