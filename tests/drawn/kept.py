@@ -98,4 +98,9 @@ KEPT = (
     "Network(seed=540625, blocks=(Block(), Block((Unit(add='x = torch.nan_to_num(x) + a'),))), "
     "exits=True)",
     "Network(seed=540726, blocks=(Block(), Block((Unit(norm='post layer'),))), exits=True)",
+    "Network(seed=540741, front='mean', blocks=(Between('mixer'), Block()), exits=True)",
+    "Network(seed=541069, blocks=(Between('mixer'), Block((Unit((Term('attend talking'), Term(), "
+    "Term('conv 1')), add='x = sum([x, a, b, c])'),))))",
+    "Network(seed=540265, stream='nchw', blocks=(Block((Unit((Term('conv'),), shortcut='pad', "
+    "stride=2),)), Block((Unit((Term('attend pooled'),)),))))",
 )

@@ -44,7 +44,8 @@ class Attending:
     def _pairs(self, branch: Sequence[int]) -> Iterator[tuple[int, int, bool]]:
         """Yield products that take the results of others, without a layer between the two.
 
-        The third says whether a softmax lies between them.
+        The third says whether a softmax lies between them. A layer behind the softmax, as one that
+        mixes heads, is passed.
         """
         inside = {*branch}
         for first in self._products(branch):
@@ -60,7 +61,7 @@ class Attending:
                     seen.add(state)
                     if multiplies_values(operation):
                         yield first, *state
-                    elif operation.name not in ops.PRODUCTS | ops.CONVOLUTIONS:
+                    elif state[1] or operation.name not in ops.PRODUCTS | ops.CONVOLUTIONS:
                         waiting.append(state)
 
     def _factors(self, product: int) -> list[tuple[Value, int, Positions | None]]:

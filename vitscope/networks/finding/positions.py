@@ -233,13 +233,17 @@ class Tracer:
             return []
         same = [v for v in operands if self._flow.shape_of(v) == operation.shape]
         # Ask the earliest operand first: with a shortcut, it is the stream, which is the easiest to
-        # trace. If it has lost its places, ask the next operand.
+        # trace. If it has lost its places, ask the next operand; and first the one that holds no
+        # channels of zeros, which have none.
         asked: list[Value] = []
-        for operand in sorted(same, key=lambda v: v.operation):
+        for operand in sorted(same, key=lambda v: (self._is_padded(v), v.operation)):
             asked.append(operand)
             if operand not in self._known or has_places(self._known[operand]):
                 break
         return asked
+
+    def _is_padded(self, value: Value) -> bool:
+        return self._flow.operations[value.operation].name == "constant_pad_nd"
 
     def _added_by_stack(self, operation: Operation) -> list[Value]:
         """Return the values of a stack that an operation sums up: it is an addition of these."""

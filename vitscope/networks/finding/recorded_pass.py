@@ -93,7 +93,9 @@ class RecordedPass:
         head on the last four. Such paths hold no sum of stream and branch, no layer that works on
         maps, as a second tower has, and end in no map.
         """
-        sums = self.additions(0, self.order[-1])
+        # Sums of tokens whose places are lost count too, to be told of.
+        sums = self._sums(0, self.order[-1])
+        sums = [i for i in sums if self.holds_many_vectors(i) or self.maps.layout(i)]
         last = next((i for i in reversed(sums) if self.ways.adds_branch(i, 0)), None)
         if last is None:
             return self.dominators
@@ -317,10 +319,12 @@ class RecordedPass:
         return bool(streams) and any(ops.multiplies(name) or ops.is_fourier(name) for name in names)
 
     def additions(self, start: int, end: int) -> list[int]:
+        return [*filter(self.maps.layout, self._sums(start, end))]
+
+    def _sums(self, start: int, end: int) -> list[int]:
         first, last = bisect_right(self.order, start), bisect_left(self.order, end)
         named = [i for i in self.order[first:last] if self.operations[i].name in ops.ADDITIONS]
-        of_several = [i for i in named if len(set(self.operations[i].operands())) > 1]
-        return [*filter(self.maps.layout, of_several)]
+        return [i for i in named if len(set(self.operations[i].operands())) > 1]
 
     def units_outside(self, end: int, joined: bool) -> list[int]:
         """Return the sums of stream and branch around which paths lead, between two dominators.
