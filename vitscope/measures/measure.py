@@ -55,7 +55,19 @@ class Multiples:
 
 
 @dataclass(frozen=True)
-class ByBlock(Multiples):
+class ByEpoch(Multiples):
+    """Says whether models are shown after several epochs of their training."""
+
+    by_epoch: bool | None = optional(
+        "For the kinds that know `change`: whether each model is shown after several epochs of its "
+        "training, by a curve for each of its snapshots whose epoch is known, or for those in "
+        "`snapshots`, and below these by the share of blocks that change the value; claims are not "
+        "counted on it. In `without_scale` each epoch has a column."
+    )
+
+
+@dataclass(frozen=True)
+class ByBlock(ByEpoch):
     """Says how a value is drawn that blocks raise or lower."""
 
     change: bool | None = optional(
@@ -63,11 +75,6 @@ class ByBlock(Multiples):
         "`token_similarity`, `mean_token`, `effective_rank` and measures of your own: whether a "
         "bar for each block shows by how much the value changes over it, with the interval that "
         "claims test; if left out, a curve shows the value by depth."
-    )
-    by_epoch: bool | None = optional(
-        "For the same kinds: whether each model is shown after several epochs of its training, by "
-        "a curve for each of its snapshots whose epoch is known, or for those in `snapshots`, and "
-        "below these by the share of blocks that change the value; claims are not counted on it."
     )
 
 

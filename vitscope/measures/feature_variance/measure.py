@@ -38,8 +38,6 @@ A part has one row per cut point and image of a shard. The parts of 10,000 image
 with 400 channels take 640 MB before compression.
 """
 
-from dataclasses import dataclass
-
 from vitscope.files.tables import Table
 from vitscope.measures.columns import (
     AT_CUT_POINT,
@@ -52,6 +50,7 @@ from vitscope.measures.columns import (
 from vitscope.measures.measure import (
     BY_DEPTH,
     ByDepth,
+    ByEpoch,
     FigureKind,
     Measure,
     Merge,
@@ -59,7 +58,6 @@ from vitscope.measures.measure import (
     bootstrap,
     mean_over_images,
 )
-from vitscope.settings.section import optional
 
 FEATURE_VARIANCE_TABLE = Table(
     "feature_variance",
@@ -106,17 +104,6 @@ NORMALIZED_VARIANCE_PART = Table(
     ),
 )
 
-
-@dataclass(frozen=True)
-class EachEpoch:
-    """Says whether models are shown after several epochs."""
-
-    by_epoch: bool | None = optional(
-        "For `without_scale`: whether each model is shown after several epochs of its training, in "
-        "a column for each of its snapshots whose epoch is known, or for those in `snapshots`."
-    )
-
-
 NORMALIZED_VARIANCE = Measure(
     needs="latents",
     measure="compute:measure_normalized_variance",
@@ -130,7 +117,7 @@ NORMALIZED_VARIANCE = Measure(
         "without_scale": FigureKind(
             "show:plot_without_scale",
             beside=("feature_variance", "spatial_share", "fourier"),
-            options=EachEpoch,
+            options=ByEpoch,
         ),
     },
     merge=mean_over_images("normalized_variance"),
