@@ -103,4 +103,6 @@ KEPT = (
     "Term('conv 1')), add='x = sum([x, a, b, c])'),))))",
     "Network(seed=540265, stream='nchw', blocks=(Block((Unit((Term('conv'),), shortcut='pad', "
     "stride=2),)), Block((Unit((Term('attend pooled'),)),))))",
+    "Network(seed=541094, stream='nchw', blocks=(Between('mixer'), Block((Unit((Term('fft'),), "
+    "shortcut='pool conv'),))))",
 )

@@ -25,7 +25,7 @@ plot_spatial_share = Chart(_OF_SHARES)
 plot_variance_and_share = Chart(
     Rows(_VARIANCE, *_OF_BOTH, table=1, scale=begin_at_zero, says_across=True), _OF_SHARES
 )
-_OF_TOTAL = Curve("total", change=Change("Change of\nvariance of all (%)", ratio=True, linear=1))
+_OF_TOTAL = Curve("total", change=Change("Change of\ntotal variance (%)", ratio=True, linear=1))
 CHANGE_OF_ENDS = Change("Change of\nhigh frequencies", linear=0.1)
 _OF_ENDS = Curve(COMPONENT, change=CHANGE_OF_ENDS)
 _WITHOUT_SCALE = Chart(

@@ -392,11 +392,14 @@ def sums_over_positions(tracer: Tracer, operation: Operation) -> bool:
     """Tell whether an operation sums over positions by constants, and so mixes tokens.
 
     This is a product of tokens and a matrix, such as a linear layer on transposed tokens, a
-    convolution that takes tokens for channels, or a Fourier transform.
+    convolution that takes tokens for channels, or a Fourier transform. Where places are lost, one
+    over several dimensions is of positions, and not of channels alone.
     """
     values = operation.operands()
     dimensions = _summed_dimensions(operation) if len(values) == 1 else []
     known = tracer.positions(values[0]) if dimensions else None
+    if not has_places(known):
+        return ops.is_fourier(operation.name) and len(dimensions) > 1
     return known is not None and any(
         varies_along(each, d) for each in (known.row, known.column) for d in dimensions
     )

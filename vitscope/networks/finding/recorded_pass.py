@@ -269,7 +269,7 @@ class RecordedPass:
     def _kind_of_operations(self, indices: Sequence[int], start: int, end: int) -> Kind:
         kind = self._kind_of_branch(indices, end)
         # What sums over positions and leaves fewer of them, such as patch merging, subsamples.
-        same_size = self.maps.size(start) == (self.maps.size(end) or (1, 1))
+        same_size = self.maps.size(start) in (None, self.maps.size(end) or (1, 1))
         return "mixing" if kind == "mlp" and same_size and self._mixes(indices) else kind
 
     def _kind_of_branch(self, indices: Sequence[int], end: int) -> Kind:
