@@ -170,3 +170,36 @@ def test_shares_are_counted_by_hand(figure, row, msa, mlp):
         np.testing.assert_array_equal(line.get_xdata(), [0, 10, 86])
         np.testing.assert_allclose(line.get_ydata(), shares)
     np.testing.assert_array_equal(half.get_ydata(), [0.5, 0.5])
+
+
+def test_changes_without_scale_are_those_of_maps_by_hand():
+    """Ratios of total variance and share multiply to that of the variance."""
+    draw = np.random.default_rng(0).normal
+    scales = np.arange(1, 6)[:, None, None, None, None]
+    maps = scales * draw(size=(5, 6, 4, 3, 3)) + draw(size=(5, 6, 4, 1, 1))
+    within = maps.var(axis=(3, 4)).mean(axis=(1, 2))
+    total = maps.var(axis=(1, 3, 4)).mean(axis=1)
+    values = {
+        "feature_variance": {"variance": maps.var(axis=(3, 4), ddof=1).mean(axis=(1, 2))},
+        "spatial_share": {"total": total, "share": within / total},
+        "normalized_variance": {"normalized_variance": [0.5, 0.7, 0.6, 0.9, 0.3]},
+    }
+    one = points(0).query("model == 'vit'").sort_values("index").drop(columns="value")
+    tables = {name: one.assign(**columns) for name, columns in values.items()}
+    ends = [-1.0, -2, -1.5, -1, -3]
+    fourier = [
+        one.assign(measure="diagonal", frequency=each, delta_log_amplitude=np.multiply(each, ends))
+        for each in (0.0, 1.0)
+    ]
+    tables["fourier"] = pd.concat(fourier).assign(ci_low=np.nan, ci_high=np.nan)
+    panels = drawn_from("without_scale", tables, BY_EPOCH_MEMBERS[-1:]).axes
+    heights = [
+        np.array([bar.get_height() for bar in sorted(each.patches, key=lambda bar: bar.get_x())])
+        for each in panels
+    ]
+    ratios = [1 + each / 100 for each in heights[:4]]
+    np.testing.assert_allclose(ratios[0], ratios[1] * ratios[2], rtol=1e-12)
+    expected = [column for columns in values.values() for column in columns.values()]
+    for found, column in zip(ratios, expected, strict=True):
+        np.testing.assert_allclose(found, np.exp(np.diff(np.log(column))), rtol=1e-12)
+    np.testing.assert_allclose(heights[4], np.diff(ends), rtol=1e-12)
