@@ -14,6 +14,7 @@ from vitscope.claims.claim import (
 from vitscope.claims.statistics import falls, falls_more, lower_at_cut_points
 
 _VALUE = "variance", "feature map variance"
+_NORMALIZED = "normalized_variance", "normalized variance"
 
 CLAIMS_FEATURE_VARIANCE = Evidence(
     "feature_variance",
@@ -60,8 +61,16 @@ CLAIMS_NORMALIZED_VARIANCE = Evidence(
         "Not in the paper, whose Fig. 9 has the variance of the residual stream. A block that only "
         "shrinks the stream lowers that variance; the next block normalizes what it reads, and the "
         "normalized variance tells whether positions are more alike there.",
-        *rows_of_blocks(
-            "normalized_variance", "normalized_variance", "normalized variance", log=True
+        *rows_of_blocks("normalized_variance", *_NORMALIZED, log=True),
+    )
+    + make_claims(
+        "after Fig. 9",
+        attention_against_other_mixing,
+        SPECIFIC,
+        (
+            "msa_reduces_normalized_variance_more",
+            f"MSAs reduce the normalized variance more than {OTHER_MIXING}",
+            falls_more("msa", *_NORMALIZED, log=True),
         ),
     ),
     in_order,
