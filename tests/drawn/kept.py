@@ -105,4 +105,7 @@ KEPT = (
     "stride=2),)), Block((Unit((Term('attend pooled'),)),))))",
     "Network(seed=541094, stream='nchw', blocks=(Between('mixer'), Block((Unit((Term('fft'),), "
     "shortcut='pool conv'),))))",
+    "Network(seed=541183, stream='nchw', blocks=(Block((Unit((Term(), Term()), "
+    "add='x = torch.stack([x, a, b]).sum(0)'),)), Block((Unit(shortcut='pool conv'),))), "
+    "exits=True)",
 )

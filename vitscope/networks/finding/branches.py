@@ -247,7 +247,9 @@ class Ways:
 
         This is a unit of a residual stream, whether or not all paths of the network meet there.
         """
-        operands = [*dict.fromkeys(self.flow.operations[index].operands())]
+        stacked = summed_stack(self.flow, self.flow.operations[index])
+        added = self.flow.operations[stacked[0] if stacked else index]
+        operands = [*dict.fromkeys(added.operands())]
         for value in operands if self.adds(index) else ():
             origin = self._origin(value, first)
             for other in operands:

@@ -323,8 +323,7 @@ class RecordedPass:
 
     def _sums(self, start: int, end: int) -> list[int]:
         first, last = bisect_right(self.order, start), bisect_left(self.order, end)
-        named = [i for i in self.order[first:last] if self.operations[i].name in ops.ADDITIONS]
-        return [i for i in named if len(set(self.operations[i].operands())) > 1]
+        return [i for i in self.order[first:last] if self.ways.adds(i)]
 
     def units_outside(self, end: int, joined: bool) -> list[int]:
         """Return the sums of stream and branch around which paths lead, between two dominators.
