@@ -26,10 +26,10 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     and smaller ViTs: `vit_3x3`, `vit_5x5` and `vit_8x8` with local attention, `vit_global`,
     `vit_gap` without a class token; with other seeds `resnet_1`, `resnet_2`, `vit_1`, `vit_2`,
     `vit_3x3_1`, `vit_3x3_2`, `vit_5x5_1`, `vit_5x5_2`, `vit_global_1` and `vit_global_2`; `cnn` and
-    `cnn_with_msas`, from the build-up of AlterNet; `vit_scenes`, trained on images without a
-    subject. The images are the 256 generated images that this study measures, so that
-    `look(**bundled("vit"))` returns the values of the workflow; `images` asks for another number of
-    images, up to 2000.
+    `cnn_with_msas`, from the build-up of AlterNet; `vit_scenes` and `resnet_scenes`, trained on
+    images without a subject. The images are the 256 generated images that this study measures, so
+    that `look(**bundled("vit"))` returns the values of the workflow; `images` asks for another
+    number of images, up to 2000.
     """
     # Read the study of the bundled networks without looking for the files that it names.
     file = BUNDLED_MODELS / "mini.yaml"
