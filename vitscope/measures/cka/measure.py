@@ -205,7 +205,12 @@ CKA_BETWEEN = Measure(
     table=CKA_BETWEEN_TABLE,
     part=CKA_BETWEEN_PART,
     question="How networks are built",
-    figures={"cka_between": FigureKind("show:plot_cka_between", beside=("blocks",))},
+    figures={
+        "cka_between": FigureKind("show:plot_cka_between", beside=("blocks",)),
+        "similarity_matrix": FigureKind(
+            "show_matrix:plot_similarity_matrix", beside=("blocks",), all_pairs=True
+        ),
+    },
     merge=Merge("compute:merge_cka_between"),
     settings_of=("cka", CkaSettings),
     arguments=batch_size,

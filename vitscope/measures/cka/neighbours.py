@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
 
 from vitscope.files.arrays import Array
 from vitscope.files.tensors import as_float
@@ -23,7 +22,7 @@ MOST_IMAGES = 1024
 
 def kept_images(first_image: int, images: int) -> int:
     """Return of how many images of a batch vectors are kept."""
-    return int(np.clip(MOST_IMAGES - first_image, 0, images))
+    return min(max(MOST_IMAGES - first_image, 0), images)
 
 
 def mean_vectors(maps: Array, dtype: str, first_image: int) -> Array:
@@ -37,11 +36,12 @@ def stored_vectors(rows: pd.DataFrame) -> list[Array]:
     """Return the vectors (images, channels) of each cut point, from the rows of its batches."""
 
     def of_cut_point(batches: pd.DataFrame) -> Iterator[Array]:
-        for _, row in batches.sort_values("first_image").iterrows():
-            if kept := kept_images(row["first_image"], row["images"]):
-                yield np.reshape(row["vectors"], (kept, -1))
+        kept = map(kept_images, batches["first_image"], batches["images"])
+        for images, vectors in zip(kept, batches["vectors"], strict=True):
+            yield np.reshape(vectors, (images, -1))
 
-    return [np.concatenate([*of_cut_point(batches)]) for _, batches in rows.groupby("index")]
+    there = rows[rows["first_image"] < MOST_IMAGES].sort_values("first_image")
+    return [np.concatenate([*of_cut_point(batches)]) for _, batches in there.groupby("index")]
 
 
 def nearest(vectors: Array) -> Array:
@@ -59,6 +59,8 @@ def nearest(vectors: Array) -> Array:
 
 def _common(ours: Sequence[Array], theirs: Sequence[Array]) -> tuple[Array, Array]:
     """Return the shares (K, L) of neighbours in common, and those of permuted images."""
+    from scipy.sparse import csr_array
+
     images = len(ours[0])
 
     def as_matrix(near: Sequence[Array], order: Array) -> csr_array:
