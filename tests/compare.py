@@ -41,7 +41,7 @@ SHOWN = 5
 
 def differences(name: str, old: pd.DataFrame, new: pd.DataFrame) -> list[str]:
     """Return one line for every value that moved, or one if the rows are others."""
-    keys, relative, absolute, _ = TABLES[name]
+    keys, relative, absolute, _, own = TABLES[name]
     old, new = old.set_index(keys), new.set_index(keys)
     if not old.index.equals(new.index) or list(old.columns) != list(new.columns):
         return [f"{name}: {text}" for text in _others(old, new)]
@@ -49,7 +49,8 @@ def differences(name: str, old: pd.DataFrame, new: pd.DataFrame) -> list[str]:
     for column in old.columns:
         before, after = old[column], new[column]
         if pd.api.types.is_float_dtype(before) and pd.api.types.is_float_dtype(after):
-            same = np.isclose(after, before, rtol=relative, atol=absolute, equal_nan=True)
+            allowed = own.get(str(column), absolute)
+            same = np.isclose(after, before, rtol=relative, atol=allowed, equal_nan=True)
         else:
             same = ((before == after) | (before.isna() & after.isna())).to_numpy()
         for key, was, now in zip(old.index[~same], before[~same], after[~same], strict=True):

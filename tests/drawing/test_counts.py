@@ -80,6 +80,8 @@ def tables_of(kind: str) -> dict[str, pd.DataFrame]:
                 rows[place] = each.assign(bin=0, images=[rest] + [10] * (len(each) - 1))
             elif "images" in each:
                 rows[place] = each.assign(images=numbers[name, place + 1])
+        if kinds()[kind].all_pairs and name == "cka_between":
+            rows.append(rows[0].assign(other_model=MEMBERS[1].model))
         found[name] = pd.concat(rows)
     return found
 
@@ -88,6 +90,9 @@ def expected(kind: str) -> Counter[str]:
     """Return the counts that panels should have, and in how many."""
     if kind in ONE_BATCH:
         return Counter({"1 batch": ONE_BATCH[kind]})
+    if kind == "similarity_matrix":
+        # Of a pair of the first; neighbours are searched among fewer images.
+        return Counter(["21 batches, 1,100 images", "252 images"])
     numbers, found = images_of(kind), Counter[str]()
     first = kinds()[kind].tables[0]
     shared = kind in TOGETHER or kind in ("averaging", "robustness")

@@ -129,6 +129,19 @@ def rows_of(name: str, model: str) -> pd.DataFrame:
     return rows.assign(other_model=model) if name == "cka_between" else rows
 
 
+def tables_of_kind(kind, members):
+    """The tables of a kind; for a matrix of models, each two of them beside each other."""
+    names = kinds()[kind].tables
+    found = {name: pd.concat([rows_of(name, m.model) for m in members]) for name in names}
+    if kinds()[kind].all_pairs:
+        pairs = [
+            rows_of("cka_between", one.model).assign(other_model=other.model)
+            for one, other in combinations(members, 2)
+        ]
+        found["cka_between"] = pd.concat([found["cka_between"], *pairs])
+    return found
+
+
 def draw(kind, count=6, compared=(), width=5.5, font_size=7):
     """A figure of the first members, some of them compared with published points."""
     return drawn_once(kind, count, compared, width, font_size)
@@ -138,9 +151,7 @@ def draw(kind, count=6, compared=(), width=5.5, font_size=7):
 def drawn_once(kind, count, compared, width, font_size):
     """Draw and lay out a figure once for all tests of it: these look at it and change nothing."""
     members = MEMBERS[:count]
-    tables = {
-        name: pd.concat([rows_of(name, m.model) for m in members]) for name in kinds()[kind].tables
-    }
+    tables = tables_of_kind(kind, members)
     theirs = {}
     if compared:
         file, series = PUBLISHED[kind]

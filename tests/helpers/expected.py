@@ -1,3 +1,5 @@
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -8,3 +10,5 @@ class Expected(NamedTuple):
     relative: float
     absolute: float = 0.0
     without: tuple[str, ...] = ()
+    # Absolute tolerances of columns that have their own.
+    own: Mapping[str, float] = MappingProxyType({})

@@ -2,12 +2,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from vitscope.files.strict_yaml import load_yaml
+from vitscope.measures import registry
 from vitscope.settings.keys import Figure, Recipe
 from vitscope.studies.loading import BUNDLED_STUDIES
 from vitscope.studies.resolving import resolve_kind_of_figure
@@ -20,7 +22,10 @@ BUNDLED = sorted(file.stem for file in BUNDLED_STUDIES.glob("*.yaml"))
 
 def figure_of(kind: str, models: list[str], pairs: Sequence[tuple[str, str]] = ()) -> Figure:
     """Return a figure as a study has it after loading."""
-    return resolve_kind_of_figure(Figure(kind=kind, models=models, pairs=[*pairs]), "a test", kind)
+    figure = Figure(kind=kind, models=models, pairs=[*pairs])
+    if registry.kinds()[kind].all_pairs:
+        figure = Figure(kind=kind, models=[*chain(*pairs)], pairs=[])
+    return resolve_kind_of_figure(figure, "a test", kind)
 
 
 def bundled(name: str) -> dict[str, Any]:

@@ -154,6 +154,8 @@ WHAT_IT_TAKES = {
 def test_figures_of_classes_are_refused_for_a_network_without(tmp_path: Path, kind: str) -> None:
     of_pairs = registry.declared(registry.kinds()[kind].measure).of_pairs
     shown = {"pairs": [["former", "unseen"]]} if of_pairs else {"models": ["former"]}
+    if registry.kinds()[kind].all_pairs:
+        shown = {"models": ["former", "unseen"]}
     changes = WHAT_IT_TAKES | {"figures.shown": {"kind": kind, **shown}}
     if not of_classes(kind):
         loaded(tmp_path, **changes)
@@ -228,6 +230,38 @@ def test_tables_are_of_the_models_or_of_the_pairs_that_are_shown(tmp_path: Path)
     assert study.subjects_of("blocks") == ["net", "former", "unseen"]
     assert study.figures["one"].subjects("blocks") == ["unseen", "net"]
     assert study.figures["one"].subjects(BETWEEN) == ["unseen+net", "net+unseen"]
+
+
+ALL_PAIRS = "similarity_matrix"
+
+
+def test_each_two_models_of_a_matrix_are_a_pair(tmp_path: Path) -> None:
+    models = ["unseen", "net", "former"]
+    changes = {"models.former.data": "generated"}
+    changes["figures.one"] = {"kind": ALL_PAIRS, "models": models}
+    study = loaded(tmp_path, **changes)
+    assert study.subjects_of(BETWEEN) == ["unseen+net", "unseen+former", "net+former"]
+    assert study.figures["one"].models == models
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [({"models": ["net"]}, "one model"), ({"pairs": [["net", "former"]]}, "pairs")],
+)
+def test_a_matrix_takes_two_models_or_more(
+    tmp_path: Path, given: dict[str, object], found: str
+) -> None:
+    assert refusal(tmp_path, **{"figures.one": {"kind": ALL_PAIRS, **given}}) == (
+        f"figures.one: found '{found}', allowed: 'models', two or more, each two of which figures "
+        "of 'similarity_matrix' show."
+    )
+
+
+def test_models_of_a_matrix_are_measured_on_the_same_images(tmp_path: Path) -> None:
+    changes = pair_on(splits={"test": {"images": 99}})
+    changes["figures.one"] = {"kind": ALL_PAIRS, "models": ["net", "unseen"]}
+    message = refusal(tmp_path, **changes)
+    assert message.startswith("figures.one.models: found 'net' on data.generated and 'unseen' on")
 
 
 def test_the_folder_of_results_says_who_is_trained_here(tmp_path: Path) -> None:

@@ -115,6 +115,8 @@ class FigureKind:
     snapshots: bool = False
     # Whether every figure of this kind shows models after several epochs, as separate models.
     by_epoch: bool = False
+    # Whether a figure of a measure of pairs names models, and is of each two of them.
+    all_pairs: bool = False
     # Keyword arguments for what draws it.
     values: Given = field(default_factory=dict)
     # A dataclass of further keys that such a figure may have in a study, which are keyword

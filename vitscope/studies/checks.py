@@ -129,7 +129,8 @@ def _bundled_path(path: str) -> Path | None:
 
 def _check_models_of_figure(study: Study, key: str, figure: Figure) -> None:
     of_pairs = registry.of(study).declared(figure.measure).of_pairs
-    given, wanted = ("pairs", "models") if figure.pairs else ("models", "pairs")
+    named = figure.pairs and not registry.of(study).kinds()[figure.kind].all_pairs
+    given, wanted = ("pairs", "models") if named else ("models", "pairs")
     if of_pairs != bool(figure.pairs):
         allowed = f"'{wanted}', which figures of the kind '{figure.kind}' are of."
         raise wrong(study.path, key, given, allowed)
@@ -139,7 +140,7 @@ def _check_models_of_figure(study: Study, key: str, figure: Figure) -> None:
     for one, other in figure.pairs:
         if _settings_of_images(study, one) != _settings_of_images(study, other):
             raise VitscopeError(
-                f"{study.path}: {key}.pairs: found '{one}' on data.{study.models[one].data} and "
+                f"{study.path}: {key}.{given}: found '{one}' on data.{study.models[one].data} and "
                 f"'{other}' on data.{study.models[other].data}, allowed: two models on the same "
                 f"images: data sets that differ in nothing but {listed(MAY_DIFFER)}."
             )

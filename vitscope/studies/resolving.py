@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, combinations
 from pathlib import Path
 
-from vitscope.errors import VitscopeError, check_known
+from vitscope.errors import VitscopeError, check_known, wrong
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.registry import SHARED, Registry
 from vitscope.settings.keys import Analysis, Figure, Model, Settings
@@ -69,8 +69,16 @@ def resolve_kind_of_figure(
             f"{where}: {key}.{option}: figures of the kind '{figure.kind}' have no such key, those "
             f"of the kind {' or '.join(those)} do: remove it."
         )
+    pairs = figure.pairs
+    if kind.all_pairs:
+        pairs = [*combinations(figure.models, 2)]
+        if figure.pairs or not pairs:
+            found = "pairs" if figure.pairs else "one model"
+            allowed = f"'models', two or more, each two of which figures of '{figure.kind}' show."
+            raise wrong(where, key, found, allowed)
     return replace(
         figure,
+        pairs=pairs,
         measure=kind.measure,
         tables=kind.tables,
         measures=tuple(name for name in kind.tables if name in measures.names()),

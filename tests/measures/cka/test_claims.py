@@ -6,7 +6,8 @@ from scipy.stats import t
 from tests.helpers.claims import count, evidence, favoured
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found
-from vitscope.measures.cka.compute import PERMUTATIONS, merge_cka
+from vitscope.measures.cka.chance import PERMUTATIONS
+from vitscope.measures.cka.compute import merge_cka
 from vitscope.measures.given import Parts
 
 
@@ -84,7 +85,7 @@ def by_hand(hsic: np.ndarray) -> float:
 def merged(hsic: np.ndarray) -> Found:
     """Merge parts of these HSIC, as they are stored, and find the excess."""
     index, other = np.triu_indices(8)
-    shared = {"images": 4, "null": np.zeros(PERMUTATIONS)}
+    shared = {"images": 4, "null": np.zeros(PERMUTATIONS), "vectors": np.zeros(4)}
     rows = [
         {"index": i, "other_index": j, "first_image": 4 * number, "hsic": each[i, j], **shared}
         for number, each in enumerate(hsic)

@@ -264,7 +264,7 @@ def test_with_itself_it_is_the_cka_of_one_network_to_the_bit(
 ) -> None:
     alone = measured(tmp_path, MAPS, batch, shard).drop(columns="cka_without")
     merged = between(tmp_path, MAPS, batch, shard)
-    chance = ["null", "p", "calibrated"]
+    chance = [f"{of}{each}" for of in ("", "mutual_") for each in ("null", "p", "calibrated")]
     same = alone.drop(columns=chance)
     pd.testing.assert_frame_equal(merged[[*same]], same, check_exact=True)
     # Between two networks, the images of the second are permuted; within one, those of the deeper.

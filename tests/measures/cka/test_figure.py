@@ -182,6 +182,79 @@ def test_each_axis_has_the_bands_of_its_own_network():
     np.testing.assert_allclose(up, BEGIN["swin"])
 
 
+NETWORKS = pd.concat(
+    between(*pair).assign(
+        mutual=lambda rows: rows["cka"] / 3,
+        mutual_p=0.005,
+        mutual_images=200,
+        images=240,
+        batches=4,
+    )
+    for pair in (("resnet", "vit"), ("resnet", "swin"), ("vit", "swin"))
+).sample(frac=1, random_state=1)
+
+
+def at_end(column: str) -> dict[tuple[int, int], float]:
+    """Values of the last cut points of each two networks, by their places in the matrix."""
+    rows = NETWORKS.set_index(["model", "other_model", "index", "other_index"])[column]
+    names = [*MODELS]
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    ends = {
+        (i, j): rows[tuple(names[n] for n in (i, j)) + tuple(LAST[names[n]] for n in (i, j))]
+        for i, j in pairs
+    }
+    return ends | {(j, i): value for (i, j), value in ends.items()}
+
+
+def drawn_matrices(**changed):
+    tables = TABLES | {"cka_between": NETWORKS} | changed
+    return laid_out("similarity_matrix", tables, (RESNET, VIT, SWIN))
+
+
+@pytest.mark.parametrize(("place", "column"), [(0, "cka"), (1, "mutual")])
+def test_a_matrix_has_the_last_blocks_of_each_two_networks(place, column):
+    axes = maps_of(drawn_matrices())[place]
+    cells, expected = cells_of(axes).get_array(), at_end(column)
+    for row, other in np.ndindex(3, 3):
+        if row == other:
+            assert np.ma.getmaskarray(cells)[row, other]
+        else:
+            assert cells[row, other] == expected[row, other]
+    written = {
+        tuple(int(at) for at in text.get_position()): text.get_text()
+        for text in axes.texts
+        if text.get_text()[:2] in ("0.", "1.")
+    }
+    assert written == {(j, i): f"{value:.2f}" for (i, j), value in expected.items()}
+    assert [text.get_text() for text in axes.get_xticklabels()] == [
+        "ResNet-50",
+        "ViT-Ti",
+        "Swin-Ti",
+    ]
+
+
+def test_dots_and_hatches_of_a_matrix_are_at_its_cells():
+    last = (NETWORKS["index"] == NETWORKS["model"].map(LAST)) & (NETWORKS["model"] == "vit")
+    figure = drawn_matrices(
+        cka_between=NETWORKS.assign(
+            mutual_p=NETWORKS["mutual_p"].mask(last, 0.05), cka=NETWORKS["cka"].mask(last)
+        )
+    )
+    whole, near = maps_of(figure)
+    dots = [line.get_xydata().round().tolist() for line in near.lines]
+    assert dots == [[[2, 1], [1, 2]]]
+    assert sorted(patch.get_xy() for patch in whole.patches) == [(0.5, 1.5), (1.5, 0.5)]
+    assert {"undefined", "not above chance"} == {*legend_labels(figure)}
+
+
+def test_a_matrix_without_a_pair_is_refused():
+    some = NETWORKS[NETWORKS["other_model"] != "vit"]
+    assert refusal(drawn_matrices, cka_between=some) == (
+        "The cka_between table lacks the last blocks of the models 'resnet' and 'vit': delete the "
+        "tables and run again."
+    )
+
+
 def test_a_pair_that_was_not_measured_whole_is_refused():
     table = between("resnet", "vit").query("other_index < 7")
     assert refusal(drawn_between, ("resnet", "vit"), cka_between=table) == (

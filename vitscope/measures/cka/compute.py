@@ -10,8 +10,7 @@ with the images of one of two maps in another order, say how similar chance make
 
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
-from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,14 +18,10 @@ import pandas as pd
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.files.tensors import as_float
-from vitscope.measures.cka.measure import LEAST_BATCH, LEVEL
+from vitscope.measures.cka.chance import PERMUTATION_SEED, PERMUTATIONS, ROUNDING, calibrated
+from vitscope.measures.cka.measure import CKA_PART, LEAST_BATCH
+from vitscope.measures.cka.neighbours import mean_vectors, mutual_columns, stored_vectors
 from vitscope.measures.given import Latents, OnLatents, Parts
-
-# A centred matrix counts as zero if its norm is at most this share of the norm before centring.
-ROUNDING = 1e-6
-
-# Orders of the images in which similarities are those of chance, drawn alike for all networks.
-PERMUTATIONS, PERMUTATION_SEED = 200, 0
 
 # Features are copied out of the memory map in slices, each small enough for the cache.
 SLICE_BYTES = 1 << 22
@@ -96,43 +91,31 @@ def null_hsic(first_image: int, ours: Array, theirs: Array) -> Array:
     return found
 
 
-def calibrated(cka: Array, null: Array) -> dict[str, Array]:
-    """Return columns: the threshold of the null (permutations, ...), p, and the calibrated CKA.
+class Batch(NamedTuple):
+    """Images of a shard: the first, and each cut point's Gram matrix and vectors of images."""
 
-    As by Groeger et al. (2026): the threshold is an order statistic of the observed value and the
-    null together, and the calibrated value is 0 there and 1 where the CKA is 1.
-    """
-    count = len(null)
-    ordered = np.sort(np.concatenate([cka[None], null]), axis=0)
-    threshold = ordered[ceil((1 - LEVEL) * (count + 1)) - 1]
-    p = (1 + (null >= cka).sum(axis=0)) / (count + 1)
-    above = (cka - threshold) / np.where(threshold < 1, 1 - threshold, 1)
-    unknown = np.isnan(cka)
-    return {
-        "null": np.where(unknown, np.nan, threshold),
-        "p": np.where(unknown, np.nan, p),
-        "calibrated": np.clip(above, 0, 1),
-    }
+    first_image: int
+    grams: Array
+    vectors: list[Array]
 
 
-def _gram_matrices(latents: Latents, first: int, images: int) -> Array:
-    grams = []
+def _batch_of_images(latents: Latents, first: int, images: int, first_image: int) -> Batch:
+    grams, vectors = [], []
     for name in latents.names:
-        maps = latents.mapped(name)[first : first + images]
+        maps, dtype = latents.mapped(name)[first : first + images], latents.dtype(name)
         with np.errstate(invalid="ignore", over="ignore"):
-            grams.append(gram(maps.reshape(images, -1), latents.dtype(name)))
+            grams.append(gram(maps.reshape(images, -1), dtype))
         if not np.isfinite(grams[-1]).all():
             raise VitscopeError(
                 f"The feature maps of the cut point {name} in {latents.path} have values that are "
                 "not finite or too large to be squared: check the checkpoint of the model."
             )
-    return np.stack(grams)
+        vectors.append(mean_vectors(maps, dtype, first_image))
+    return Batch(first_image, np.stack(grams), vectors)
 
 
-def gram_batches(
-    latents: Latents, first_image: int, batch_size: int
-) -> Iterator[tuple[int, Array]]:
-    """Yield the first image of each whole batch of a shard, and all cut points' Gram matrices.
+def whole_batches(latents: Latents, first_image: int, batch_size: int) -> Iterator[Batch]:
+    """Yield each whole batch of a shard.
 
     An image is given by its position among the measured images; `first_image` is the position of
     the first image of the shard. The last images are left out if they do not fill a batch.
@@ -141,37 +124,32 @@ def gram_batches(
     latents.verify()
     images = latents.shape(latents.names[0])[0]
     for first in range(0, images - batch_size + 1, batch_size):
-        yield first_image + first, _gram_matrices(latents, first, batch_size)
+        yield _batch_of_images(latents, first, batch_size, first_image + first)
 
 
 def measure_cka(given: OnLatents, batch_size: int) -> pd.DataFrame:
     index, other = np.triu_indices(len(given.latents.names))
-    batches = gram_batches(given.latents, given.first_image, batch_size)
-    found = [
-        (first, hsic(grams)[index, other], null_hsic(first, grams, grams)[:, index, other].T)
-        for first, grams in batches
-    ]
-    first_images, values, nulls = zip(*found, strict=True) if found else ((), (), ())
-    return pd.DataFrame(
-        {
-            "index": np.tile(index, len(found)),
-            "other_index": np.tile(other, len(found)),
-            "first_image": np.repeat(np.asarray(first_images, np.int64), len(index)),
-            "images": np.full(len(found) * len(index), batch_size),
-            "hsic": np.concatenate(values) if found else np.empty(0),
-            "null": [row.astype(np.float32) for null in nulls for row in null],
-        }
+    found = []
+    for first, grams, vectors in whole_batches(given.latents, given.first_image, batch_size):
+        values = hsic(grams)[index, other]
+        null = null_hsic(first, grams, grams)[:, index, other].T.astype(np.float32)
+        # The vectors of a cut point are kept once, beside its HSIC with itself.
+        own = [vectors[i] if i == j else None for i, j in zip(index, other, strict=True)]
+        rows = {"index": index, "other_index": other, "first_image": first, "images": batch_size}
+        found.append(pd.DataFrame(rows | {"hsic": values, "null": [*null], "vectors": own}))
+    return (
+        pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=[*CKA_PART.columns])
     )
 
 
 def measure_cka_between(given: OnLatents, batch_size: int) -> pd.DataFrame:
     upper = np.triu_indices(batch_size)
     rows = [
-        (index, first_image, batch_size, gram[upper])
-        for first_image, grams in gram_batches(given.latents, given.first_image, batch_size)
-        for index, gram in enumerate(grams)
+        (index, first, batch_size, gram[upper], each)
+        for first, grams, vectors in whole_batches(given.latents, given.first_image, batch_size)
+        for index, (gram, each) in enumerate(zip(grams, vectors, strict=True))
     ]
-    return pd.DataFrame(rows, columns=["index", "first_image", "images", "gram"])
+    return pd.DataFrame(rows, columns=["index", "first_image", "images", "gram", "vectors"])
 
 
 def _hsic_by_batch(rows: pd.DataFrame) -> Array:
@@ -241,12 +219,19 @@ def merge_cka(parts: Parts) -> pd.DataFrame:
     index, other = np.triu_indices(batches.shape[1])
     null[:, index, other] = null[:, other, index] = upper.T
     means = _mean_cka(parts.model, images, batches, null)
-    return means.assign(cka_without=cka_without_each_batch(batches))
+    vectors = stored_vectors(rows[rows["index"] == rows["other_index"]])
+    return means.assign(cka_without=cka_without_each_batch(batches), **mutual_columns(vectors))
 
 
-def _stored_gram_batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, Array]]:
-    """Yield the first image of each stored batch, and the Gram matrices of all cut points."""
+def _stored_gram_batches(
+    tables: Iterable[pd.DataFrame], vectors: list[pd.DataFrame]
+) -> Iterator[tuple[int, Array]]:
+    """Yield the first image of each stored batch, and the Gram matrices of all cut points.
+
+    Add the rows without these matrices to `vectors`.
+    """
     for table in tables:
+        vectors.append(table.drop(columns="gram"))
         for first_image, rows in table.groupby("first_image"):
             images = rows["images"].iloc[0]
             row, column = np.triu_indices(images)
@@ -258,8 +243,9 @@ def _stored_gram_batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, 
 
 def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
     batches, own, images, null = dict[int, Array](), 0, 0, np.zeros(())
+    vectors: list[list[pd.DataFrame]] = [[], []]
     for one, other in zip_longest(
-        _stored_gram_batches(parts.tables), _stored_gram_batches(others.tables)
+        *map(_stored_gram_batches, (parts.tables, others.tables), vectors)
     ):
         if not (one and other and one[0] == other[0] and one[1].shape[1:] == other[1].shape[1:]):
             raise VitscopeError(
@@ -276,6 +262,7 @@ def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
     of_all[:, :own, own:] = (null / len(batches)).astype(np.float32)
     rows = _mean_cka(parts.model, images, in_order, of_all)
     between = rows[(rows["index"] < own) & (rows["other_index"] >= own)]
+    mutual = mutual_columns(*(stored_vectors(pd.concat(each)) for each in vectors))
     return between.assign(
-        other_model=others.model, other_index=between["other_index"] - own
+        other_model=others.model, other_index=between["other_index"] - own, **mutual
     ).reset_index(drop=True)

@@ -9,16 +9,26 @@ if one of the two cut points has the same map for all images, up to rounding.
 A CKA is above chance if `p` is below 0.05. `null`, `p` and `calibrated` are of 200 permutations of
 the images within batches, the same in all batches, as Gröger et al. (2026) define them.
 
+Beside it, `mutual` is the share of nearest neighbours that two cut points have in common, as
+`mutual_knn` of Huh et al. (2024): the 10 nearest other images of each image, by the cosine of the
+feature maps' means over space. They are searched among the first `mutual_images` images, 1,024 at
+most; of 10 images or fewer, and of maps whose means are the same for all, `mutual` is null. It is
+larger among fewer images, even by chance; `mutual_null`, `mutual_p` and `mutual_calibrated` are of
+200 orders of all these images.
+
 A part has one row per batch and pair of cut points, with `index` at most `other_index`. For a model
-with 50 cut points, on 10,000 images in batches of 64, parts take 160 MB.
+with 50 cut points, on 10,000 images in batches of 64, parts take 160 MB, and the vectors of
+images as much again with 768 channels.
 
 The table `cka_between`: one row per pair of models and pair of cut points, one from each model.
 
 As in the table `cka`, `images` counts the images of whole batches, and `cka` may be negative. It is
-null if one of the two cut points has the same map for all images, up to rounding.
+null if one of the two cut points has the same map for all images, up to rounding. `mutual` is that
+of the table `cka`, too.
 
 A part belongs to one model and serves all pairs with this model: one row per batch and cut point.
-For a model with 50 cut points, on 10,000 images in batches of 64, parts take 130 MB.
+For a model with 50 cut points, on 10,000 images in batches of 64, parts take 130 MB, and the
+vectors of images 160 MB with 768 channels.
 """
 
 from dataclasses import dataclass
@@ -50,6 +60,21 @@ CALIBRATED: Columns = {
     "calibrated": ("float64", "cka above null, as a share of 1 above null; 0 where it is below"),
 }
 
+# The neighbours that two cut points have in common, and how many chance explains.
+MUTUAL: Columns = {
+    "mutual_images": ("int64", "images among which the nearest of each are searched"),
+    "mutual": ("float64", "share of the 10 nearest of an image that both have in common, mean"),
+    "mutual_null": ("float64", "threshold: in 5 % of 200 orders of the images, more is in common"),
+    "mutual_p": ("float64", "share of these orders with as much, the true order among them"),
+    "mutual_calibrated": ("float64", "mutual above mutual_null, as a share of 1 above it; or 0"),
+}
+VECTORS: Columns = {
+    "vectors": (
+        "list of float32",
+        "means over space of the maps of the batch, image by image, of the first 1,024 images",
+    ),
+}
+
 CKA_TABLE = Table(
     "cka",
     {
@@ -61,6 +86,7 @@ CKA_TABLE = Table(
         "hsic": ("float64", "unbiased HSIC, mean over batches"),
         "cka": ("float64", "HSIC over the root of the product of the HSIC of each with itself"),
         **CALIBRATED,
+        **MUTUAL,
         "cka_without": (
             "list of float32",
             "cka without each batch in turn; null unless index is below other_index",
@@ -80,6 +106,7 @@ CKA_PART = Table(
             "list of float32",
             "the same, with the images of one of the two maps in each of 200 orders",
         ),
+        **VECTORS,
     },
 )
 
@@ -153,6 +180,7 @@ CKA_BETWEEN_TABLE = Table(
         "hsic": ("float64", "unbiased HSIC, mean over batches"),
         "cka": ("float64", "HSIC over the root of the product of the HSIC of each with itself"),
         **CALIBRATED,
+        **MUTUAL,
     },
 )
 
@@ -167,6 +195,7 @@ CKA_BETWEEN_PART = Table(
             "Gram matrix of the feature maps over the batch, less their mean: what is on the "
             "diagonal and above it, row by row",
         ),
+        **VECTORS,
     },
 )
 
@@ -176,7 +205,12 @@ CKA_BETWEEN = Measure(
     table=CKA_BETWEEN_TABLE,
     part=CKA_BETWEEN_PART,
     question="How networks are built",
-    figures={"cka_between": FigureKind("show:plot_cka_between", beside=("blocks",))},
+    figures={
+        "cka_between": FigureKind("show:plot_cka_between", beside=("blocks",)),
+        "similarity_matrix": FigureKind(
+            "show_matrix:plot_similarity_matrix", beside=("blocks",), all_pairs=True
+        ),
+    },
     merge=Merge("compute:merge_cka_between"),
     settings_of=("cka", CkaSettings),
     arguments=batch_size,
