@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from vitscope.data.class_numbers import list_classes
 from vitscope.jobs.job import Study, Values
 from vitscope.measures import registry
+from vitscope.measures.captions import title_of
 
 if TYPE_CHECKING:
     from vitscope.settings.keys import Figure, Model
@@ -29,7 +30,7 @@ def title_of_figure(study: Study, name: str) -> str:
     """
     kinds = registry.of(study).kinds()
     titles = {
-        each: registry.title_of(kinds[shown.kind]) + _what_else_in_title(shown)
+        each: title_of(kinds[shown.kind]) + _what_else_in_title(shown)
         for each, shown in study.figures.items()
     }
     models = [study.models[each].label for each in study.figures[name].models]

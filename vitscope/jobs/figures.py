@@ -18,7 +18,7 @@ from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.jobs.networks import find_blocks_for_job, values_of_blocks
 from vitscope.jobs.tables import columns_of, read_all, read_all_with_facts
 from vitscope.measures import registry
-from vitscope.measures.registry import caption_of, sentence_of, title_of
+from vitscope.measures.captions import caption_of, sentence_of, title_of
 from vitscope.networks.finding.cut_points import BLOCKS
 
 if TYPE_CHECKING:

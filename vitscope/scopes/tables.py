@@ -23,6 +23,7 @@ from vitscope.errors import VitscopeError, nearest
 from vitscope.jobs import describing
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
+from vitscope.measures.captions import title_of
 from vitscope.package_data import PUBLISHED_POINTS, STYLE
 from vitscope.settings.keys import Figure as FigureEntry
 from vitscope.settings.keys import Settings
@@ -277,7 +278,7 @@ def draw_styled(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "
     if ax is None:
         figure.set_dpi(DOTS_PER_INCH)
         known = registry.kinds().get(kind)
-        figure.set_label(registry.title_of(known) if known else kind)
+        figure.set_label(title_of(known) if known else kind)
         _show_in_notebooks()
     elif figure is not ax.figure.figure:
         raise VitscopeError(

@@ -17,12 +17,13 @@ from vitscope.errors import VitscopeError
 from vitscope.jobs.describing import MeasuredOn
 from vitscope.jobs.job import Resources, find_job
 from vitscope.measures import registry
+from vitscope.measures.captions import caption_of, title_of
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.measure import Measure
 from vitscope.measures.own import compute, show
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.per_image import merge_means
-from vitscope.measures.registry import Registry, caption_of, title_of
+from vitscope.measures.registry import Registry
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 from vitscope.package_data import STYLE
 from vitscope.studies.loading import load_study
