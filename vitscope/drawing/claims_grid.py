@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from vitscope.claims.across import across_networks, common_statement, of_the_paper
+from vitscope.claims.across_networks import across_networks, common_statement, of_the_paper
 from vitscope.claims.counting import distinct_claims, once_per_recipe
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from vitscope.claims.across import name_subject
+from vitscope.claims.across_networks import name_subject
 from vitscope.claims.counting import distinct_claims, once_per_recipe, say_doubt, say_how_many
 from vitscope.drawing.legends import moment
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
