@@ -22,16 +22,16 @@ from vitscope.drawing.looks import (
     REFERENCE,
     text_scale,
 )
-from vitscope.drawing.overlays import (
+from vitscope.drawing.panels import page_width
+from vitscope.drawing.pictures import (
     brightest_attention,
     draw_map,
     draw_picture,
     draw_product,
-    groups_of_panels,
+    groups_of_pictures,
     name_picture,
     read_picture,
 )
-from vitscope.drawing.panels import page_width
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
@@ -191,7 +191,7 @@ def _draw_attention_maps(
         (rows["image"].nunique() * down, 1 + ceil(count / down))
         for rows, count, down in zip(shown, counts, lines, strict=True)
     ]
-    groups = groups_of_panels(shapes, int(of_heads) + int(table["class_name"].notna().any()))
+    groups = groups_of_pictures(shapes, int(of_heads) + int(table["class_name"].notna().any()))
     largest = [1.0 if own_scales else 100 * max(map(max, rows["weights"])) for rows in shown]
     manners = [Manner(Normalize(0, float(each)), over, own_scales) for each in largest]
     titles = []
@@ -276,7 +276,7 @@ def plot_attention_rollout(
     cut, masked = (int(table[each].notna().any()) for each in ("whole", "on_subject"))
     # The titles of columns are one line more.
     text = masked + (masked or int(table["class_name"].notna().any())) + 1 / rows
-    groups = groups_of_panels([(rows, cut + 3)] * len(members), text, one_scale=True)
+    groups = groups_of_pictures([(rows, cut + 3)] * len(members), text, one_scale=True)
     for images, grid in zip(shown, groups.grids, strict=True):
         for (_, image), panels in zip(images.iterrows(), grid, strict=False):
             left, middle, right = panels[cut:]
