@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from vitscope.errors import VitscopeError, unknown, wrong
 from vitscope.files.tables import Table
 from vitscope.measures.needs import NEEDS, READABLE, Input, MadeInput, Need
-from vitscope.settings.section import optional, result_settings, schema_of_section
+from vitscope.settings.section import optional, result_settings, schema_of_section, setting
 from vitscope.settings.snapshots import END
 
 if TYPE_CHECKING:
@@ -257,6 +257,15 @@ def images_to_show(case: Case) -> Given:
     """Return how many images to show, how many are measured, and the seed that draws the latter."""
     shown, images = case.settings.images, case.study.images(case.model)
     return {"shown": shown, "images": images, "seed": case.study.analysis.seed}
+
+
+@dataclass(frozen=True)
+class ImagesToClassify:
+    """The settings of measures that classify images of the split."""
+
+    images: int | None = setting(
+        None, "How many images of the split are classified; null for all.", minimum=1
+    )
 
 
 def images_to_classify(case: Case) -> Given:
