@@ -417,11 +417,6 @@ class Measure:
         return self.need.in_parts or self.shares is not None
 
     @property
-    def reads_predictions(self) -> bool:
-        """Whether a model has to classify images for the measure."""
-        return "predictions" in self.inputs
-
-    @property
     def needs_classes(self) -> bool:
         """Whether it is about predicted classes, and not about features or weights."""
         about_features = self.about_features or self.reads_attention
