@@ -70,24 +70,14 @@ def _draw_class_maps(
     return drawn
 
 
-def plot_deletion(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw for each model the area below the curve of deletion of each method, as a dot."""
-    return _plot_areas(table, members, "deleted")
-
-
-def plot_insertion(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw for each model the area below the curve of insertion of each method, as a dot."""
-    return _plot_areas(table, members, "inserted")
-
-
 _AREA = ["area_low", "area", "area_high"]
 _ROW = 0.19  # inches
 
 
-def _plot_areas(table: pd.DataFrame, members: Members, change: str) -> Figure:
+def plot_faithfulness(table: pd.DataFrame, members: Members, *, change: str) -> Figure:
     """Draw a row for each method, and the area of random maps as a line, which others should beat.
 
-    An area is the mean probability of the class over all shares of pixels.
+    An area is the mean probability of the class over all shares of pixels, deleted or inserted.
     """
     rows = table[table["change"] == change].drop_duplicates(["model", "method"])
     methods = {
