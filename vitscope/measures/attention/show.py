@@ -163,25 +163,19 @@ _LEAST_SIDE_OF_MAP = 0.6  # inches
 _MAPS_OF_LINE = 8  # how many maps a line of a narrow page has, which may be smaller
 
 
-def plot_attention_heads(
-    table: pd.DataFrame, members: Members, *, over: bool = False, own_scales: bool = False
+def plot_attention_maps(
+    table: pd.DataFrame,
+    members: Members,
+    *,
+    shows: str,
+    over: bool = False,
+    own_scales: bool = False,
 ) -> Figure:
-    """Draw each image of each model and, in one or more lines, its maps of all heads."""
-    return _draw_attention_maps(table[table["shows"] == "heads"], members, over, own_scales)
+    """Draw the images of each model, and beside each image its maps, of heads or of queries.
 
-
-def plot_attention_query(
-    table: pd.DataFrame, members: Members, *, over: bool = False, own_scales: bool = False
-) -> Figure:
-    """Draw for each model a row for each image: the image, and a map of each query."""
-    return _draw_attention_maps(table[table["shows"] == "queries"], members, over, own_scales)
-
-
-def _draw_attention_maps(
-    table: pd.DataFrame, members: Members, over: bool, own_scales: bool
-) -> Figure:
-    """Draw the images of each model, and beside each image its maps, of heads or of queries."""
-    of_heads = (table["shows"] == "heads").all()
+    The maps of all heads take one line or more, those of queries one.
+    """
+    table, of_heads = table[table["shows"] == shows], shows == "heads"
     shown = [rows_of(table, each.model, ["image", "head"]) for each in members]
     counts = [int(rows.groupby("image").size().max()) for rows in shown]
     wide = max(_MAPS_OF_LINE / text_scale(), page_width() / _LEAST_SIDE_OF_MAP - 1)
