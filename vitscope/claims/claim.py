@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from vitscope.claims.intervals import RESAMPLED
-from vitscope.claims.points import Points, subsamples
-from vitscope.claims.statistics import Found, Statistic, falls, rises
+from vitscope.claims.points import subsamples
+from vitscope.claims.statistics import Statistic, falls, rises
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,6 @@ class Claim:
     def rule(self) -> str:
         """How the claim is counted, in words."""
         return " ".join(filter(None, (self.why, self.statistic.rule, self.statistic.bound)))
-
-    def find(self, *points: Points) -> Found | None:
-        """Apply the statistic to points; return None if there is nothing to count."""
-        return self.statistic.find(*points)
 
 
 # A claim of a source: its name, its statement, and its statistic.

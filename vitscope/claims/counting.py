@@ -94,9 +94,9 @@ def _count_each_claim(
     ours = {model: Points(measured_points(evidence, tables, model)) for model in shown}
     theirs = {model: Points(evidence.published(curve.points)) for model, curve in published.items()}
     for subject, claim in subjects:
-        measured = claim.find(*(ours[model] for model in subject))
+        measured = claim.statistic.find(*(ours[model] for model in subject))
         known = all(model in theirs for model in subject)
-        found = claim.find(*(theirs[model] for model in subject)) if known else None
+        found = claim.statistic.find(*(theirs[model] for model in subject)) if known else None
         # A study asks for comparisons by name, so each gets a row, even with nothing to compare.
         if measured or found or len(subject) > 1:
             series = ", ".join(published[model].series for model in subject) if found else None

@@ -166,7 +166,7 @@ def test_a_file_may_claim_something(tmp_path: Path) -> None:
     rows = pd.DataFrame(points | {"stage": 0, "height": 2, "width": 2})
     (claim,) = evidence.claims
     resampled = rows.assign(value_resampled=[[3.5, 2.5, 3.0], [1.0, 0.5, 2.0]])
-    found = claim.find(Points(evidence.measured(resampled, resampled)))
+    found = claim.statistic.find(Points(evidence.measured(resampled, resampled)))
     assert found is not None
     assert found.values.tolist() == [2, 2.5, 2, 1]
     (tmp_path / "wrong").mkdir()
