@@ -220,11 +220,6 @@ def named_in(key: str) -> Callable[[Models], list[Subject]]:
     return named_pairs
 
 
-def pretrained_by(what: str) -> Callable[[Models], list[Subject]]:
-    """Return a function that pairs models with the models named as not pretrained by `what`."""
-    return named_in(f"pretraining.{what}")
-
-
 AVERAGED = (
     'Not in the paper: its authors find in "Blurs Behave Like Ensembles" (2022) that blurs and '
     "ensembles {}. `averages` of a model names the one of which it averages, which the second "
