@@ -111,13 +111,6 @@ def describe_weights(model: "Model") -> dict[str, str]:
     return {f"Checkpoint of {model.label}": weight_sources.describe_source(model.checkpoint)}
 
 
-def describe_norms(model: "Model") -> dict[str, str]:
-    """Describe a model's cut points if they lie before, not after, the normalization of sums."""
-    if model.norms == "after":
-        return {}
-    return {f"Cut points of {model.label}": "before the norms of sums of stream and branch"}
-
-
 def describe_trajectory(model: "Model") -> dict[str, str]:
     """Describe the source of the weights that a model had during its training."""
     from vitscope.networks.checkpoints import weight_sources
