@@ -104,7 +104,7 @@ def kinds_for(job: str) -> str:
     if name in ("measure_pass", "build_split"):
         return "all of feature maps" if name == "measure_pass" else "images"
     if name == "predict":
-        chosen = [each for each in measures if each.reads_predictions]
+        chosen = [each for each in measures if "predictions" in each.inputs]
     elif name == "corrupt_images":
         chosen = [each for each in measures if "corrupted" in each.reads]
     else:

@@ -1,5 +1,3 @@
-"""Augment training images as a recipe does."""
-
 from scripts._job import run_job
 from vitscope.jobs.training import AUGMENT_IMAGES
 

@@ -1,5 +1,3 @@
-"""Copy trained weights to the folder of those that vitscope bundles."""
-
 from scripts._job import run_job
 from vitscope.jobs.training import BUNDLE_WEIGHTS
 

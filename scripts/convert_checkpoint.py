@@ -1,5 +1,3 @@
-"""Convert a checkpoint to safetensors, and list the blocks of its network."""
-
 from scripts._job import run_job
 from vitscope.jobs.networks import CONVERT_CHECKPOINT
 

@@ -1,5 +1,3 @@
-"""Write corrupted versions of images."""
-
 from scripts._job import run_job
 from vitscope.jobs.data import CORRUPT_IMAGES
 

@@ -1,5 +1,3 @@
-"""Draw the cut points of a network."""
-
 from scripts._job import run_job
 from vitscope.jobs.figures import DRAW_BLOCKS
 

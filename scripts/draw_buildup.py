@@ -1,5 +1,3 @@
-"""Draw the accuracy of a build-up's networks, or a video of its steps."""
-
 from scripts._job import run_job
 from vitscope.jobs.buildups import DRAW_BUILDUP
 

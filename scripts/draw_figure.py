@@ -1,5 +1,3 @@
-"""Draw a figure from its tables."""
-
 from scripts._job import run_job
 from vitscope.jobs.figures import DRAW_FIGURE
 

@@ -1,5 +1,3 @@
-"""Draw the page of a network."""
-
 from scripts._job import run_job
 from vitscope.jobs.figures import DRAW_NETWORK
 

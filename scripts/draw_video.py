@@ -1,5 +1,3 @@
-"""Draw what a network computes from each frame of a video."""
-
 from scripts._job import run_job
 from vitscope.jobs.videos import DRAW_VIDEO
 

@@ -1,5 +1,3 @@
-"""Write the points of a figure as CSV."""
-
 from scripts._job import run_job
 from vitscope.jobs.figures import EXPORT_FIGURE
 

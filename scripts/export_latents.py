@@ -1,5 +1,3 @@
-"""Write the latents of a model as one file for other programs."""
-
 from scripts._job import run_job
 from vitscope.jobs.latents import EXPORT_LATENTS
 

@@ -1,5 +1,3 @@
-"""Write a table as CSV or LaTeX."""
-
 from scripts._job import run_job
 from vitscope.jobs.tables import EXPORT_TABLE
 

@@ -1,5 +1,3 @@
-"""Run a shard of images through a network, and write its latents at all cut points."""
-
 from scripts._job import run_job
 from vitscope.jobs.latents import EXTRACT_LATENTS
 

@@ -1,5 +1,3 @@
-"""Download the official archive of a data set."""
-
 from scripts._job import run_job
 from vitscope.jobs.data import FETCH_ARCHIVE
 

@@ -1,5 +1,3 @@
-"""Download a checkpoint."""
-
 from scripts._job import run_job
 from vitscope.jobs.networks import FETCH_CHECKPOINT
 

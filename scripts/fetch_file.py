@@ -1,5 +1,3 @@
-"""Download an image or a video."""
-
 from scripts._job import run_job
 from vitscope.jobs.data import FETCH_FILE
 

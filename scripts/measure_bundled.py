@@ -1,5 +1,3 @@
-"""Measure the networks of a build-up with bundled weights."""
-
 from scripts._job import run_job
 from vitscope.jobs.buildups import MEASURE_BUNDLED
 

@@ -1,5 +1,3 @@
-"""Run a shard of images through a network, and measure its latents while they are there."""
-
 from scripts._job import run_job
 from vitscope.jobs.measures import MEASURE_PASS
 

@@ -1,5 +1,3 @@
-"""Merge the parts of a table."""
-
 from scripts._job import run_job
 from vitscope.jobs.measures import MERGE
 

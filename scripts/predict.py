@@ -1,5 +1,3 @@
-"""Classify the images of a split."""
-
 from scripts._job import run_job
 from vitscope.jobs.predictions import PREDICT
 

@@ -1,5 +1,3 @@
-"""Record what it takes to make the results of a study again."""
-
 from scripts._job import run_job
 from vitscope.jobs.provenance import RECORD_RUN
 

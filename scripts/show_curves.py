@@ -1,5 +1,3 @@
-"""Write an interactive page of curves by depth."""
-
 from scripts._job import run_job
 from vitscope.jobs.curves import SHOW_CURVES
 

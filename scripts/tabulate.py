@@ -1,5 +1,3 @@
-"""Join the tables of models or pairs to a table of the study."""
-
 from scripts._job import run_job
 from vitscope.jobs.tables import TABULATE
 

@@ -1,5 +1,3 @@
-"""Write the table of a build-up, and its best network as a model of a study."""
-
 from scripts._job import run_job
 from vitscope.jobs.buildups import TABULATE_BUILDUP
 

@@ -1,5 +1,3 @@
-"""Copy the weights after an epoch out of the folder of a training."""
-
 from scripts._job import run_job
 from vitscope.jobs.training import TAKE_SNAPSHOT
 

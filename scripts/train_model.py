@@ -1,5 +1,3 @@
-"""Train a network."""
-
 from scripts._job import run_job
 from vitscope.jobs.training import TRAIN_MODEL
 

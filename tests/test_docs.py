@@ -260,7 +260,7 @@ def test_the_claims_of_the_page_are_counted_block_by_block() -> None:
     exec(code, defined)
     table = variances("m", ["stem", "msa", "mlp", "msa", "mlp"], [4] * 5, [1, 1.8, 1.7, 1.4, 1.5])
     points = in_order(table.rename(columns={"variance": "value"}), table)
-    found = {claim.name: claim.find(Points(points)) for claim in defined["CLAIMS"]}
+    found = {claim.name: claim.statistic.find(Points(points)) for claim in defined["CLAIMS"]}
     counts = {name: (each.count, each.total) for name, each in found.items() if each.total}
     # MSAs change the value by 0.8 and by -0.3.
     assert counts == {"msa_lightens": (1, 2), "small": (1, 2)}

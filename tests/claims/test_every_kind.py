@@ -94,7 +94,7 @@ def find_each(kind: str, table: pd.DataFrame) -> dict[tuple[str, ...], Found | N
     models = {m: Traits({*kinds}, traits_of(kind).get(m, {})) for m, kinds in blocks}
     points = {model: Points(measured_points(of, tables, model)) for model in models}
     return {
-        (claim.name, *subject): claim.find(*(points[model] for model in subject))
+        (claim.name, *subject): claim.statistic.find(*(points[model] for model in subject))
         for claim in of.claims
         for subject in claim.about(models)
     }

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from tests.helpers.overlays import as_png
+from tests.helpers.pictures import as_png
 from tests.helpers.splits import GENERATED, arrays, built, write_folder
 from vitscope.data.building import UnstoredSplit, open_split_file, preprocess
 from vitscope.data.sources.shapes32 import draw_shapes

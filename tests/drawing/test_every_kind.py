@@ -14,7 +14,7 @@ from matplotlib.transforms import Bbox
 
 from tests.helpers.claims import published
 from tests.helpers.drawing import draw_kind
-from tests.helpers.overlays import picture
+from tests.helpers.pictures import picture
 from tests.helpers.shown import boxes_of, flaws, legend_labels, legends_of, sizes_of, spans
 from tests.helpers.tiers import some_of
 from vitscope.drawing.charts import Chart, Theirs

@@ -7,7 +7,7 @@ from tests.drawing.test_every_kind import MEMBERS, PUBLISHED, axes_of, draw
 from tests.helpers.claims import published
 from vitscope.claims.points import PublishedCurve
 from vitscope.drawing.figure import figure_as_table, literal, rows_of
-from vitscope.drawing.legends import another_model, percent, published_legend_label
+from vitscope.drawing.legends import percent, published_legend_label
 from vitscope.measures.registry import kinds
 
 ROWS = pd.DataFrame(
@@ -83,7 +83,6 @@ SAME, OTHER = (PublishedCurve("ViT", pd.DataFrame(), same) for same in (True, Fa
 )
 def test_the_legend_says_whose_values_are_published_and_where(curves, options, label):
     assert published_legend_label(curves, **options) == label
-    assert another_model(curves) == ("other" in label)
 
 
 def test_shares_are_in_percent():

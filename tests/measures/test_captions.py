@@ -12,9 +12,9 @@ from vitscope.drawing.looks import FREQUENCY_BANDS, PROBE_STYLES, SHARE_STYLES
 from vitscope.drawing.saving import save, style
 from vitscope.files.pages import as_rst
 from vitscope.jobs.describing import MEASURED_ON, MeasuredOn
-from vitscope.measures import registry
-from vitscope.measures.legends import LEGENDS
-from vitscope.measures.registry import caption_of, in_markdown, kinds, sentence_of, title_of
+from vitscope.measures import captions, registry
+from vitscope.measures.captions import LEGENDS, caption_of, in_markdown, sentence_of, title_of
+from vitscope.measures.registry import kinds
 from vitscope.package_data import STYLE
 
 REPORT = Path(__file__).parents[2] / "report"
@@ -149,7 +149,7 @@ def test_a_caption_begins_with_its_title(monkeypatch: pytest.MonkeyPatch) -> Non
     kind = kinds()["fourier_depth"]
     assert title_of(kind) == "High-frequency component of the feature maps by depth"
     assert all(title_of(each) for each in kinds().values())
-    monkeypatch.setattr(registry, "caption_of", lambda kind: "What is seen by depth.")
+    monkeypatch.setattr(captions, "caption_of", lambda kind: "What is seen by depth.")
     assert refusal(title_of, kind) == (
         "The caption fourier/caption_fourier_depth.rst begins with 'What is seen by dept', "
         "allowed: a title, as **Title.**"

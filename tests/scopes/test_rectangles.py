@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import vitscope
 from tests.helpers.kinds import timm
-from tests.measures.fourier.test_plane import long_log_amplitudes
+from tests.measures.fourier.test_spectra import long_log_amplitudes
 from tests.scopes.networks import Convolutions, labels, network
 from vitscope.errors import VitscopeError
 from vitscope.scopes.looking import Scope

@@ -5,7 +5,7 @@ from matplotlib import colormaps
 from PIL import Image
 
 from tests.video.pictures import frames
-from vitscope.drawing.overlays import resize_bilinear
+from vitscope.drawing.pictures import resize_bilinear
 from vitscope.image_size import ImageSize
 from vitscope.video.sheet import Scale, Sheet, map_colors
 

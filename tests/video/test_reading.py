@@ -12,7 +12,6 @@ from vitscope.files.natural import natural_order
 from vitscope.video.frames import (
     BrokenOffError,
     Frame,
-    Ticks,
     open_study_video_frames,
     open_video_frames,
 )
@@ -221,13 +220,3 @@ def test_the_generated_video_is_the_same_shape_in_other_places() -> None:
     assert [pixels.shape for pixels in read] == [(32, 32, 3)] * 12
     assert len({pixels.tobytes() for pixels in read}) == 12
     np.testing.assert_array_equal(read, pixels_of(list(open_study_video_frames(None, None).frames)))
-
-
-@pytest.mark.parametrize("per_second", [1000, 100, 50, Fraction(24000, 1001)])
-def test_times_are_kept_to_half_a_tick(per_second: Fraction) -> None:
-    ticks = Ticks(per_second, 1, 1 << 20)
-    durations = [Fraction(1, 20), Fraction(1, 7), Fraction(43, 1000), Fraction(1, 10)] * 30
-    given = [ticks.of(each) for each in durations]
-    ends = np.cumsum(given)
-    exact = np.cumsum([float(each * per_second) for each in durations])
-    assert np.abs(ends - exact).max() <= 0.5 + 1e-9

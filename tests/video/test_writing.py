@@ -12,7 +12,7 @@ from tests.video.pictures import Pixels, frames, read_timed
 from vitscope.errors import VitscopeError
 from vitscope.video import writing
 from vitscope.video.frames import BrokenOffError, Frame, read_film
-from vitscope.video.writing import check_video_size, video_format, write_frames
+from vitscope.video.writing import Ticks, check_video_size, video_format, write_frames
 
 FACTS = {"title": "walk <1>", "description": "ViT & Größe; Study: own"}
 TENTH, THIRTIETH = Fraction(1, 10), Fraction(1, 30)
@@ -144,3 +144,13 @@ def test_an_ffmpeg_that_fails_is_explained(tmp_path, ffmpeg) -> None:
     many = [np.zeros((480, 640, 3), np.uint8)] * 100
     with pytest.raises(VitscopeError, match=r"^ffmpeg cannot write the video \(.*No such file"):
         write(tmp_path / "none" / "a.mp4", many, [THIRTIETH] * 100)
+
+
+@pytest.mark.parametrize("per_second", [1000, 100, 50, Fraction(24000, 1001)])
+def test_times_are_kept_to_half_a_tick(per_second: Fraction) -> None:
+    ticks = Ticks(per_second, 1, 1 << 20)
+    durations = [Fraction(1, 20), Fraction(1, 7), Fraction(43, 1000), Fraction(1, 10)] * 30
+    given = [ticks.of(each) for each in durations]
+    ends = np.cumsum(given)
+    exact = np.cumsum([float(each * per_second) for each in durations])
+    assert np.abs(ends - exact).max() <= 0.5 + 1e-9

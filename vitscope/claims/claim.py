@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from vitscope.claims.intervals import RESAMPLED
-from vitscope.claims.points import Points, subsamples
-from vitscope.claims.statistics import Found, Statistic, falls, rises
+from vitscope.claims.points import subsamples
+from vitscope.claims.statistics import Statistic, falls, rises
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,6 @@ class Claim:
     def rule(self) -> str:
         """How the claim is counted, in words."""
         return " ".join(filter(None, (self.why, self.statistic.rule, self.statistic.bound)))
-
-    def find(self, *points: Points) -> Found | None:
-        """Apply the statistic to points; return None if there is nothing to count."""
-        return self.statistic.find(*points)
 
 
 # A claim of a source: its name, its statement, and its statistic.
@@ -222,11 +218,6 @@ def named_in(key: str) -> Callable[[Models], list[Subject]]:
         return [(ours, theirs) for ours in models for theirs in named[ours] if theirs in models]
 
     return named_pairs
-
-
-def pretrained_by(what: str) -> Callable[[Models], list[Subject]]:
-    """Return a function that pairs models with the models named as not pretrained by `what`."""
-    return named_in(f"pretraining.{what}")
 
 
 AVERAGED = (

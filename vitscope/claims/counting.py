@@ -94,9 +94,9 @@ def _count_each_claim(
     ours = {model: Points(measured_points(evidence, tables, model)) for model in shown}
     theirs = {model: Points(evidence.published(curve.points)) for model, curve in published.items()}
     for subject, claim in subjects:
-        measured = claim.find(*(ours[model] for model in subject))
+        measured = claim.statistic.find(*(ours[model] for model in subject))
         known = all(model in theirs for model in subject)
-        found = claim.find(*(theirs[model] for model in subject)) if known else None
+        found = claim.statistic.find(*(theirs[model] for model in subject)) if known else None
         # A study asks for comparisons by name, so each gets a row, even with nothing to compare.
         if measured or found or len(subject) > 1:
             series = ", ".join(published[model].series for model in subject) if found else None
@@ -184,7 +184,7 @@ def count_by_recipe(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
         key = _claim_on_recipes(row, of)
         if key and pd.notna(row["measured_value"]):
             by_recipe.setdefault(key, []).append(row)
-    found = {key: _count_over_trainings(key, rows) for key, rows in by_recipe.items()}
+    found = {key: _columns_of_recipe(key, rows) for key, rows in by_recipe.items()}
     recipes = [
         found.get(_claim_on_recipes(row, of), _ONE_TRAINING) for row in claims.to_dict("records")
     ]
@@ -303,7 +303,7 @@ def _claim_on_recipes(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, 
     return (row["claim"], snapshot, *(training.recipe for training in known))
 
 
-def _count_over_trainings(
+def _columns_of_recipe(
     key: tuple[Any, ...], rows: Sequence[Mapping[Hashable, Any]]
 ) -> dict[str, Any]:
     """Return the columns of a recipe: values of its training runs, their interval, the verdict."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from vitscope.claims.intervals import share_interval
+from vitscope.claims.intervals import known_share_interval
 
 # The tables that have a network's accuracy on images as they are: which rows, and as what.
 _ACCURACIES: dict[str, tuple[str, Callable[[Any], float]]] = {
@@ -47,5 +47,4 @@ def _accuracies_of_networks(tables: Mapping[str, pd.DataFrame]) -> list[tuple[st
 
 def _is_above_chance(accuracy: float, images: int, classes: int | None) -> bool:
     """Tell whether an accuracy is above that of guessing, by its 95 % interval over images."""
-    low, _ = share_interval(round(accuracy * images), images)
-    return classes is None or low > 1 / classes
+    return classes is None or known_share_interval(accuracy, images)[0] > 1 / classes

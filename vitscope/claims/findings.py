@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from vitscope.claims.across import (
+from vitscope.claims.across_networks import (
     Across,
     across_networks,
     common_statement,

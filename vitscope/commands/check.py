@@ -29,11 +29,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Print the cut points of each model and a verdict; exit with 1 if anything is wrong."""
-    from vitscope.studies.loading import find_studies
-
     asked = asked_for(arguments.study)
-    studies = find_studies(asked.settings, "config/config.yaml")
-    study = studies[asked.study or studies.default]
+    study = asked.read_study()
     trainings = Path(asked.folders["results"], study.name, "training")
     checks = dict.fromkeys(_models_to_check(study, arguments.models), _check_cut_points)
     if arguments.without_code:

@@ -145,10 +145,7 @@ def _settings_of_timm_for_init(network: str) -> dict[str, Any]:
     side = config.input_size[-1]
     # As timm does: the shorter side is resized to more than what is cut out of the centre.
     shorter = int(side / config.crop_pct)
-    resize = f"    resize: {shorter}\n    interpolation: {_interpolation(config.interpolation)}\n"
+    how = "bilinear" if config.interpolation == "bilinear" else "bicubic"
+    resize = f"    resize: {shorter}\n    interpolation: {how}\n"
     shape = {"side": side, "mean": list(config.mean), "std": list(config.std), "resize": resize}
     return shape | {"model": model, "source": _FROM_TIMM.format(network=network)}
-
-
-def _interpolation(name: str) -> str:
-    return name if name in ("bilinear", "bicubic") else "bicubic"

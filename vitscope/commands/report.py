@@ -32,10 +32,8 @@ def _pages_of_report_command(asked: workflow.Asked) -> list[str]:
     """Return the paths of the pages of networks and of curves that have something to show."""
     from vitscope.jobs.curves import tables_of_curves
     from vitscope.jobs.figures import kinds_for_network_page_job
-    from vitscope.studies.loading import find_studies
 
-    studies = find_studies(asked.settings, "config/config.yaml")
-    study = studies[asked.study or studies.default]
+    study = asked.read_study()
     shown = [model for model in study.own_models if kinds_for_network_page_job(study, model)]
     curves = [f"{asked.folders['results']}/{study.name}/curves.html"]
     return [

@@ -9,10 +9,13 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.package_data import ROOT
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
 
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 # What names an executor, or a profile that may: `prefork` takes the place of none.
@@ -36,6 +39,13 @@ class Asked:
     def targets(self) -> list[str]:
         """The target of the whole study; [] without a study, for Snakemake's default target."""
         return [f"{self.folders['figures']}/{self.study}/all"] if self.study else []
+
+    def read_study(self) -> "Study":
+        """Read the requested study or, if none is, the default one."""
+        from vitscope.studies.loading import find_studies
+
+        studies = find_studies(self.settings, "config/config.yaml")
+        return studies[self.study or studies.default]
 
 
 def add_study_argument(parser: ArgumentParser, required: bool = False) -> None:

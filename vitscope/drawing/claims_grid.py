@@ -15,9 +15,10 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from vitscope.claims.across import across_networks, common_statement, of_the_paper
+from vitscope.claims.across_networks import across_networks, common_statement, of_the_paper
 from vitscope.claims.counting import distinct_claims, once_per_recipe
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
+from vitscope.drawing.verdicts import blank_page
 
 # Inches.
 _STATEMENT = 2.75  # the width of statements
@@ -47,7 +48,7 @@ def plot_claims_grid(
     of_paper = of_the_paper(known)
     groups = {"Claims of the paper": known[of_paper], "Other claims": known[~of_paper]}
     names = [_name_of_column(name, labels, recipes) for name in columns]
-    figure, axes = _blank_page(_STATEMENT + _CELL * len(columns) + 2 * _EDGE)
+    figure, axes = blank_page(_STATEMENT + _CELL * len(columns) + 2 * _EDGE)
     below = _KEY + _LETTER * max(map(len, names), default=0) + _EDGE
     for place, name in enumerate(names):
         x = _STATEMENT + _CELL * (place + 0.5)
@@ -61,14 +62,6 @@ def plot_claims_grid(
     figure.set_figheight(height)
     _draw_key(figure, {*known["holds"]})
     return figure
-
-
-def _blank_page(width: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(width, 1))
-    figure.set_layout_engine("none")
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_axis_off()
-    return figure, axes
 
 
 def _name_of_column(model: str, labels: Mapping[str, str], recipes: Mapping[str, str]) -> str:

@@ -139,11 +139,6 @@ def minus(text: str) -> str:
     return text.replace("-", "\N{MINUS SIGN}")
 
 
-def another_model(curves: Iterable[PublishedCurve]) -> bool:
-    """Return whether any published curve is of a model other than the measured one."""
-    return any(not curve.same_model for curve in curves)
-
-
 def published_legend_label(
     curves: Iterable[PublishedCurve],
     *,
@@ -151,4 +146,5 @@ def published_legend_label(
     where: str = "own panel",
 ) -> str:
     """Return the label of published values; if any are of `others`, it says so, and `where`."""
-    return f"published, {others} ({where})" if another_model(curves) else "published"
+    same = all(curve.same_model for curve in curves)
+    return "published" if same else f"published, {others} ({where})"

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.gridspec import SubplotSpec
 from matplotlib.ticker import MaxNLocator
 
-from vitscope.claims.across import across_networks, common_statement, say_across
+from vitscope.claims.across_networks import across_networks, common_statement, say_across
 from vitscope.claims.counting import distinct_claims
 from vitscope.drawing.axes import tick_locator
 from vitscope.drawing.figure import Member, rows_of

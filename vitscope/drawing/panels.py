@@ -19,7 +19,7 @@ from vitscope.claims.points import PublishedCurve, bands
 from vitscope.drawing.axes import mark_empty_axes, share_limits, tick_locator
 from vitscope.drawing.counts import count_rows, counts_of_panels, say_counts
 from vitscope.drawing.figure import Member, rows_of, with_variable
-from vitscope.drawing.legends import INTERVAL, Legend, another_model, published_legend_label
+from vitscope.drawing.legends import INTERVAL, Legend
 from vitscope.drawing.looks import BANDS, GRAY, INTERVAL_ALPHA, Look, look_of, looks_of, text_scale
 from vitscope.errors import VitscopeError
 
@@ -103,11 +103,6 @@ class Panel:
         """Draw a curve in front, without clipping its markers at the edge of the panel."""
         self.axes.plot(x, y, **{"clip_on": False, "zorder": 3, **(style or self.look.line)})
 
-    def name_published(self, theirs: PublishedCurve) -> None:
-        """Name measured and published points in the legend, both as markers without a line."""
-        self.legend.add_marker("measured", self.look.line, self.look)
-        self.legend.add_marker(published_legend_label([theirs]), self.look.hollow, self.look)
-
 
 @dataclass(frozen=True)
 class Panels:
@@ -154,12 +149,6 @@ class Panels:
                 yield Panel(axes, look_of(member), self.legend, theirs.points, theirs)
             else:
                 axes.remove()
-
-    def of_models_together(
-        self, members: Sequence[Member], table: pd.DataFrame, order: Sequence[str]
-    ) -> Iterator[Panel]:
-        """Yield the first panel once for each model, with looks that tell models apart."""
-        yield from self.of_groups([members], table, order)
 
     def of_groups(
         self, groups: Sequence[Sequence[Member]], table: pd.DataFrame, order: Sequence[str]
@@ -261,7 +250,9 @@ def members_apart(
     members: Sequence[Member], published: Mapping[str, PublishedCurve]
 ) -> list[Member]:
     """Return the models whose published points are of another one, and need panels of their own."""
-    return [each for each in members if another_model([*filter(None, [published.get(each.model)])])]
+    return [
+        each for each in members if (theirs := published.get(each.model)) and not theirs.same_model
+    ]
 
 
 def drawing_in(axes: Axes | None) -> AbstractContextManager[None]:
@@ -342,10 +333,9 @@ def make_row_panels(
     row_height: float,
     above: float = 0,
     count: int = 2,
-    least: float = LEAST,
 ) -> Panels:
     """Return panels with a row for each label, from top to bottom; all sizes are in inches."""
-    panels = make_panels(count, least)
+    panels = make_panels(count)
     height = (_ROWS_AXES_HEIGHT + row_height * len(labels) + above) * text_scale()
     panels.resize(height=height * ceil(count / panels.columns))
     for position, axes in enumerate(panels.axes):

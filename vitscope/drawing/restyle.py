@@ -5,7 +5,6 @@ white. Other colours tell models and values apart, and stay. So do all colours o
 and of what is drawn on them.
 """
 
-from collections.abc import Iterator
 from typing import Any
 from weakref import WeakSet
 
@@ -91,14 +90,9 @@ def _is_on_picture(artist: Artist) -> bool:
     axes = artist.axes
     if not isinstance(axes, Axes) or artist is axes.patch or isinstance(artist, Spine):
         return False
-    if not any(_pictures_of(axes)):
+    if not (axes.images or any(isinstance(each, QuadMesh) for each in axes.collections)):
         return False
     if isinstance(artist, Annotation):
         return artist.xycoords == "data"
     at = artist.get_transform()
     return at.output_dims == 2 and any(at.contains_branch_seperately(axes.transData))
-
-
-def _pictures_of(axes: Axes) -> Iterator[Artist]:
-    yield from axes.images
-    yield from (each for each in axes.collections if isinstance(each, QuadMesh))

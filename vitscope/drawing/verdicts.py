@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from vitscope.claims.across import name_subject
+from vitscope.claims.across_networks import name_subject
 from vitscope.claims.counting import distinct_claims, once_per_recipe, say_doubt, say_how_many
 from vitscope.drawing.legends import moment
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
@@ -55,10 +55,7 @@ def plot_verdicts(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     """Draw a row for each claim, grouped by the first figure that it is counted on."""
     # Trainings of one recipe have one verdict, with the count of each.
     once = once_per_recipe(distinct_claims(claims))
-    figure = Figure(figsize=(_RIGHT + _FIGURE, 1))
-    figure.set_layout_engine("none")
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_axis_off()
+    figure, axes = blank_page(_RIGHT + _FIGURE)
     shown = [said for said in VERDICT_LOOKS if said in {*once["holds"], *_published_verdicts(once)}]
     meanings = [Mark(said, VERDICT_LOOKS[said].meaning) for said in shown]
     below = write_verdict_marks(axes, meanings, _AROUND, _FIGURE, _RIGHT) + 2 * _AROUND
@@ -107,6 +104,15 @@ def _draw_claim(
         write_verdict_marks(axes, ours, top, _MEASURED),
     )
     return max(*ends, top + LINE * len(lines)) + _AROUND
+
+
+def blank_page(width: float) -> tuple[Figure, Axes]:
+    """Return a page, whose height is set when it is written, and axes that cover it."""
+    figure = Figure(figsize=(width, 1))
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    return figure, axes
 
 
 def _published_verdicts(rows: pd.DataFrame) -> Iterable[Any]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from vitscope.claims.tables import AGREEMENT, CLAIMS
 from vitscope.files.pages import page_as_html, page_as_latex, page_as_markdown
@@ -80,16 +80,13 @@ def traits_for_claims_job(study: Study, model: str) -> Values:
     return others | {f"arch.{key}": value for key, value in arch.items()}
 
 
-class Counted(NamedTuple):
-    """Claims about figures, the agreement with published points, and the evidence for claims."""
+def count_claims_from_job_inputs(
+    inputs: Files, values: Values
+) -> "tuple[pd.DataFrame, pd.DataFrame, list[Evidence]]":
+    """Count claims about figures; return them, the agreement with published points, the evidence.
 
-    claims: "pd.DataFrame"
-    agreement: "pd.DataFrame"
-    evidence: "list[Evidence]"
-
-
-def count_claims_from_job_inputs(inputs: Files, values: Values) -> Counted:
-    """Count the claims about figures; `values` come from `job_values_to_count_claims`."""
+    `values` come from `job_values_to_count_claims`.
+    """
     from vitscope.claims import counting
     from vitscope.claims.agreement import score_agreement
     from vitscope.claims.doubts import ACCURACY_TABLES, doubt_claims
@@ -120,7 +117,7 @@ def count_claims_from_job_inputs(inputs: Files, values: Values) -> Counted:
     trained = counting.trainings(values["repeats"], seeds)
     joined = counting.join_rows_of_figures(CLAIMS, claims)
     every = counting.count_by_recipe(doubt_claims(joined, tables, values["classes"]), trained)
-    return Counted(every, counting.join_rows_of_figures(AGREEMENT, agreement), [*evidence.values()])
+    return every, counting.join_rows_of_figures(AGREEMENT, agreement), [*evidence.values()]
 
 
 def count_claims_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from vitscope.data.class_numbers import list_classes
 from vitscope.jobs.job import Study, Values
 from vitscope.measures import registry
+from vitscope.measures.captions import title_of
 
 if TYPE_CHECKING:
     from vitscope.settings.keys import Figure, Model
@@ -29,7 +30,7 @@ def title_of_figure(study: Study, name: str) -> str:
     """
     kinds = registry.of(study).kinds()
     titles = {
-        each: registry.title_of(kinds[shown.kind]) + _what_else_in_title(shown)
+        each: title_of(kinds[shown.kind]) + _what_else_in_title(shown)
         for each, shown in study.figures.items()
     }
     models = [study.models[each].label for each in study.figures[name].models]
@@ -108,13 +109,6 @@ def describe_weights(model: "Model") -> dict[str, str]:
     from vitscope.networks.checkpoints import weight_sources
 
     return {f"Checkpoint of {model.label}": weight_sources.describe_source(model.checkpoint)}
-
-
-def describe_norms(model: "Model") -> dict[str, str]:
-    """Describe a model's cut points if they lie before, not after, the normalization of sums."""
-    if model.norms == "after":
-        return {}
-    return {f"Cut points of {model.label}": "before the norms of sums of stream and branch"}
 
 
 def describe_trajectory(model: "Model") -> dict[str, str]:

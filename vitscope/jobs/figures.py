@@ -18,7 +18,7 @@ from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.jobs.networks import find_blocks_for_job, values_of_blocks
 from vitscope.jobs.tables import columns_of, read_all, read_all_with_facts
 from vitscope.measures import registry
-from vitscope.measures.registry import caption_of, sentence_of, title_of
+from vitscope.measures.captions import caption_of, sentence_of, title_of
 from vitscope.networks.finding.cut_points import BLOCKS
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def facts_of_figure(study: Study, figure: str) -> dict[str, str]:
     for name in data:
         found |= describing.describe_classes(study, name, splits)
     for model in models:
-        found |= describing.describe_norms(model)
+        if model.norms != "after":
+            found[f"Cut points of {model.label}"] = "before the norms of sums of stream and branch"
         way = "history" in measure.inputs
         found |= (
             describing.describe_trajectory(model) if way else describing.describe_weights(model)
@@ -231,11 +232,9 @@ def draw_overview_job(inputs: Files, outputs: Files, values: Values, resources: 
         _read_sketch_for_overview_job(name, each, inputs)
         for name, each in values["figures"].items()
     ]
-    claims = (
-        count_claims_from_job_inputs(inputs, values["counting"]).claims
-        if "cut_points" in inputs
-        else None
-    )
+    claims = None
+    if "cut_points" in inputs:
+        claims, *_ = count_claims_from_job_inputs(inputs, values["counting"])
     labels = {model: literal(label) for model, label in values["labels"].items()}
     with style(inputs["style"], values["style"]):
         figure = plot_overview(shown, claims, labels)

@@ -28,10 +28,11 @@ def checkpoint_entry(study: Study, names: Names) -> Values:
 
 def _address_for_checkpoint_job(study: Study, names: Names) -> Values:
     # This imports yaml, which other jobs with a network do not need.
-    from vitscope.networks.checkpoints import weight_sources
+    from vitscope.networks.checkpoints.weight_sources import PLACES
 
     # Return only what identifies the download, so that users of a shared cache share the file.
-    return {"checkpoint": weight_sources.file_values(checkpoint_entry(study, names))}
+    entry = checkpoint_entry(study, names)
+    return {"checkpoint": {key: entry[key] for key in (*PLACES, "sha256") if key in entry}}
 
 
 def fetch_checkpoint_job(

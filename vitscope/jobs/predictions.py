@@ -13,7 +13,7 @@ def _images_of_predictions_job(study: Study, split: str) -> Values:
     wanted = {
         measure.predicted(study)
         for measure in map(registry.declared, registry.names())
-        if measure.reads_predictions and measure.split(study) == split
+        if "predictions" in measure.inputs and measure.split(study) == split
     }
     if len(wanted) != 1:
         raise VitscopeError(f"{study.path}: nothing says which images of '{split}' are classified.")

@@ -58,12 +58,24 @@ def _list_of_study(
         model = str(name)
         entry, recipe = study.models[model], study.recipe(model)
         of_claim = rows.drop_duplicates("claim").set_index("claim")
-        there = of_claim.index
-        cells = (_count_as_text(of_claim.loc[each]) if each in there else "–" for each in _OF)
+        counts = {
+            claim: f"{row['measured_count']:.0f} of {row['measured_total']:.0f}"
+            for claim, row in of_claim.iterrows()
+        }
         accuracy = 100 - errors[model] if model in errors else _last_accuracy(entry.history)
         said = "–" if accuracy is None else f"{accuracy:.1f} %"
         how = f"{recipe.epochs}, {recipe.learning_rate:g}"
-        yield accuracy or 0.0, (entry.label, f"`{study.name}`", entry.data, how, said, *cells)
+        yield (
+            accuracy or 0.0,
+            (
+                entry.label,
+                f"`{study.name}`",
+                entry.data,
+                how,
+                said,
+                *(counts.get(each, "–") for each in _OF),
+            ),
+        )
 
 
 def _last_accuracy(history: "Mapping[str, Any] | None") -> float | None:
@@ -73,7 +85,3 @@ def _last_accuracy(history: "Mapping[str, Any] | None") -> float | None:
     if not history:
         return None
     return float(100 * pd.read_parquet(ROOT / history["bundled"])["test_accuracy"].iloc[-1])
-
-
-def _count_as_text(row: Any) -> str:
-    return f"{row['measured_count']:.0f} of {row['measured_total']:.0f}"

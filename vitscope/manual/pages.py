@@ -20,7 +20,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 from vitscope.jobs.tables import find_table
 from vitscope.manual.contrary import list_contrary
-from vitscope.measures import registry
+from vitscope.measures import captions, registry
 from vitscope.measures.measure import Question
 from vitscope.networks.building.family import arch_schema, family_names, module_of
 from vitscope.package_data import ROOT
@@ -200,7 +200,7 @@ def _list_figures_in_manual(question: str) -> str:
     for kind in _kinds_about(question):
         names = _default_figures_by_kind()[kind]
         declared, figures = registry.kinds()[kind], "`, `".join(names)
-        title, shows = registry.title_of(declared), escape(registry.sentence_of(declared))
+        title, shows = captions.title_of(declared), escape(captions.sentence_of(declared))
         file = f"{PICTURES}/test_figure_{names[0]}.png"
         # Describe the picture by the sentence, since the title stands beside it.
         picture = f'<img src="{file}" width="240" alt="{shows}">'
@@ -215,9 +215,9 @@ def _list_captions_in_manual(question: str) -> str:
     for kind in kinds:
         name, declared = _default_figures_by_kind()[kind][0], registry.kinds()[kind]
         picture = f"../{PICTURES}/test_figure_{name}.png"
-        caption = registry.in_markdown(registry.caption_of(declared))
+        caption = captions.in_markdown(captions.caption_of(declared))
         shown = [
-            f"![{registry.title_of(declared)}]({picture})",
+            f"![{captions.title_of(declared)}]({picture})",
             *_pictures_of_changes(kind),
             caption,
         ]
@@ -232,7 +232,7 @@ def _pictures_of_changes(kind: str) -> list[str]:
         name for name in _default_figures_by_kind()[kind] if figures[name].options.get("change")
     ]
     return [
-        f"![{registry.title_of(registry.kinds()[kind])}: the change over each block]"
+        f"![{captions.title_of(registry.kinds()[kind])}: the change over each block]"
         f"(../{PICTURES}/test_figure_{name}.png)"
         for name in named[:1]
     ]

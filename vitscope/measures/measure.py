@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from vitscope.errors import VitscopeError, unknown, wrong
 from vitscope.files.tables import Table
 from vitscope.measures.needs import NEEDS, READABLE, Input, MadeInput, Need
-from vitscope.settings.section import optional, result_settings, schema_of_section
+from vitscope.settings.section import optional, result_settings, schema_of_section, setting
 from vitscope.settings.snapshots import END
 
 if TYPE_CHECKING:
@@ -268,6 +268,15 @@ def images_to_show(case: Case) -> Given:
     return {"shown": shown, "images": images, "seed": case.study.analysis.seed}
 
 
+@dataclass(frozen=True)
+class ImagesToClassify:
+    """The settings of measures that classify images of the split."""
+
+    images: int | None = setting(
+        None, "How many images of the split are classified; null for all.", minimum=1
+    )
+
+
 def images_to_classify(case: Case) -> Given:
     """Return how many images of the split to classify, and the seed that draws them."""
     return {"images": case.settings.images, "seed": case.study.analysis.seed}
@@ -415,11 +424,6 @@ class Measure:
     def in_parts(self) -> bool:
         """Whether jobs measure parts, which are then merged into its table."""
         return self.need.in_parts or self.shares is not None
-
-    @property
-    def reads_predictions(self) -> bool:
-        """Whether a model has to classify images for the measure."""
-        return "predictions" in self.inputs
 
     @property
     def needs_classes(self) -> bool:

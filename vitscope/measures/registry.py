@@ -8,7 +8,6 @@ Installed packages may have such folders too. A study may have measures of its o
 `of(study)` returns a registry of all of them.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -24,7 +23,6 @@ from vitscope.measures.folders import (
     measures_in_folder,
     read_installed_folders,
 )
-from vitscope.measures.legends import LEGENDS
 from vitscope.measures.measure import FigureKind, Given, Measure
 from vitscope.settings.section import schema_of_section
 
@@ -135,46 +133,3 @@ columns_of, part_columns_of = SHARED.columns_of, SHARED.part_columns_of
 def of(study: "Study") -> Registry:
     """Return a registry of the shared measures and of the study's own measures."""
     return Registry(study.own_measures) if study.own_measures else SHARED
-
-
-_TITLE = re.compile(r"\*\*(.+?)\.\*\*", re.DOTALL)
-# A sentence does not end at an abbreviation, as in Fig. 9 and Fig. D.1.
-_ESCAPE = re.compile(r"\\(\W)")
-_SENTENCE_ENDS = re.compile(r"(?<=\.) (?=[A-Z][\w-]*[ :,])")
-_LITERAL = re.compile(r"``(.+?)``", re.DOTALL)
-_LEGEND = re.compile(r"\{(\w+)\}")
-_LINK = re.compile(r"`([^`<]+?)\s+<([^`>]+)>`_")
-
-
-def caption_of(kind: FigureKind) -> str:
-    """Return the caption of a kind of figure in reStructuredText, with shared legends inserted."""
-    if kind.text:
-        return kind.text
-    file = folder(kind.measure) / kind.caption
-    if not file.is_file():
-        raise VitscopeError(f"There is no caption {file}: write it.")
-    return _LEGEND.sub(lambda named: LEGENDS[named[1]], file.read_text(encoding="utf-8"))
-
-
-def title_of(kind: FigureKind) -> str:
-    """Return the title of a kind of figure: the words in bold at the beginning of its caption."""
-    caption = caption_of(kind)
-    title = _TITLE.match(caption)
-    if title is None:
-        raise VitscopeError(
-            f"The caption {kind.measure}/{kind.caption} begins with '{caption[:20]}', allowed: a "
-            f"title, as **Title.**"
-        )
-    return _ESCAPE.sub(r"\1", " ".join(title[1].split()))
-
-
-def sentence_of(kind: FigureKind) -> str:
-    """Return the first sentence after a caption's title, without markup; "" if there is none."""
-    paragraph = _TITLE.sub("", caption_of(kind), count=1).strip().partition("\n\n")[0]
-    text = " ".join(re.sub(r"(?<!\\)(?:``|\*)", "", paragraph).split())
-    return _SENTENCE_ENDS.split(_ESCAPE.sub(r"\1", text))[0]
-
-
-def in_markdown(text: str) -> str:
-    """Convert a caption to Markdown; only literals and links are written differently."""
-    return _LINK.sub(r"[\1](\2)", _LITERAL.sub(r"`\1`", text))

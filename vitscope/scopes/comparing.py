@@ -180,9 +180,8 @@ def _changes_of_value(
 
 def _rows_of_network(network: _Compared, name: str) -> pd.DataFrame:
     table = network.scope._whole_table(name)
-    if "model" not in table:
-        return table.assign(model=network.member.model)
-    return rows_of(table, network.model).assign(model=network.member.model)
+    rows = rows_of(table, network.model) if "model" in table else table
+    return rows.assign(model=network.member.model)
 
 
 def _measure_pair_of_scopes(name: str, one: Scope, other: Scope) -> pd.DataFrame:

@@ -39,7 +39,6 @@ from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save_as_study
 from vitscope.scopes.study import check_image_size, describe_scope_as_study, describe_scope_video
 from vitscope.scopes.tables import OTHERS, Tables
-from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
 
 
@@ -261,9 +260,6 @@ class Scope(Tables):
         images = self._maker.images
         kinds = [kind for kind in self.kinds() if kind not in self._own]
         return save_as_study(self.study, kinds, self._network, images, Path(folder), make, keywords)
-
-    def _snapshots_of_kind(self, kind: str) -> list[str]:
-        return [END] if registry.kinds()[kind].snapshots else []
 
 
 def _identity_of_call(function: Callable[..., Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:

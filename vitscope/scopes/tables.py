@@ -23,9 +23,11 @@ from vitscope.errors import VitscopeError, nearest
 from vitscope.jobs import describing
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
+from vitscope.measures.captions import title_of
 from vitscope.package_data import PUBLISHED_POINTS, STYLE
 from vitscope.settings.keys import Figure as FigureEntry
 from vitscope.settings.keys import Settings
+from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
 from vitscope.studies.resolving import resolve_moments, resolve_study
@@ -210,7 +212,7 @@ class Tables:
         return count_claims(kind, evidence, tables, models, {}, {})
 
     def _snapshots_of_kind(self, kind: str) -> list[str]:
-        return []
+        return [END] if registry.kinds()[kind].snapshots else []
 
     def _picture_of_blocks(self, member: Member) -> str:
         from vitscope.drawing.network import plot_cut_points
@@ -277,7 +279,7 @@ def draw_styled(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "
     if ax is None:
         figure.set_dpi(DOTS_PER_INCH)
         known = registry.kinds().get(kind)
-        figure.set_label(registry.title_of(known) if known else kind)
+        figure.set_label(title_of(known) if known else kind)
         _show_in_notebooks()
     elif figure is not ax.figure.figure:
         raise VitscopeError(
@@ -364,6 +366,9 @@ class Made(Tables):
         return draw_kind_from_tables(
             figure.kind, tables, members, self._published_curves(figure), moments, ax, options
         )
+
+    def _snapshots_of_kind(self, kind: str) -> list[str]:
+        return []
 
     def _files_of_table(self, name: str) -> dict[str, Path]:
         """Return the files of a table by model or pair of models, in the order of the study."""

@@ -22,7 +22,7 @@ from vitscope.networks.building import networks
 from vitscope.scopes.lending import choose_device_for_lending
 from vitscope.scopes.looking import Scope, look
 from vitscope.scopes.tables import OTHERS, Tables
-from vitscope.settings.snapshots import END, after_epoch
+from vitscope.settings.snapshots import after_epoch
 from vitscope.settings.study import AT
 
 if TYPE_CHECKING:
@@ -132,9 +132,6 @@ class Watch(Tables):
             )
         tables = [self._tables[each.model][name].assign(model=each.model) for each in self.members]
         return pd.concat(tables, ignore_index=True)
-
-    def _snapshots_of_kind(self, kind: str) -> list[str]:
-        return [END] if registry.kinds()[kind].snapshots else []
 
     def __repr__(self) -> str:
         epochs = ", ".join(str(member.epoch) for member in self.members) or "none yet"

@@ -1,14 +1,14 @@
-"""Read and write the frames of videos one at a time, from pictures or through ffmpeg."""
+"""Read the frames of videos one at a time, from pictures or through ffmpeg."""
 
 import re
 import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from fractions import Fraction
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -33,7 +33,7 @@ RATE = Fraction(10)
 _SPLIT, _IMAGE = "test", 0
 # How far the shape moves across and down, as shares of the available space.
 _REACH = np.array([1.0, 0.7])
-_QUIET = ("-hide_banner", "-loglevel", "error")
+QUIET = ("-hide_banner", "-loglevel", "error")
 # Allow only video files, and no playlists, which may name files anywhere.
 _FORMATS = "mov,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,h264,hevc,yuv4mpegpipe,ivf,mxf"
 _INPUT = ("-protocol_whitelist", "file,pipe", "-format_whitelist", _FORMATS)
@@ -44,9 +44,6 @@ _HEADER = re.compile(rb"YUV4MPEG2 W(\d+) H(\d+) F(\d+):(\d+) ")
 _FASTEST = Fraction(240)
 # The frame rate to assume for a file without a frame rate.
 _USUAL = Fraction(30)
-# The frame rate for frames of different durations, each repeated to fill its duration.
-_RATE_OF_CHANGING = Fraction(50)
-_LONGEST_REPEAT = 1 << 20
 
 
 class Frame(NamedTuple):
@@ -63,21 +60,6 @@ class VideoFrames(NamedTuple):
 
 class BrokenOffError(VitscopeError):
     """A video breaks off early; the text says where, as the first half of a sentence."""
-
-
-class Ticks:
-    """Converts durations to whole ticks; each frame makes up for the rounding of earlier ones."""
-
-    def __init__(self, per_second: Fraction | int, least: int, most: int) -> None:
-        self._per_second, self._least, self._most = per_second, least, most
-        self._end = Fraction(0)
-        self._given = 0
-
-    def of(self, seconds: Fraction) -> int:
-        self._end += seconds * self._per_second
-        ticks = min(max(round(self._end) - self._given, self._least), self._most)
-        self._given += ticks
-        return ticks
 
 
 def open_study_video_frames(path: Path | None, per_second: float | None) -> VideoFrames:
@@ -175,17 +157,17 @@ def _generate_frames() -> Generator[Frame]:
 
 
 def read_film(path: Path) -> VideoFrames:
-    program = _find_ffmpeg(
+    program = find_ffmpeg(
         f"{path} is no folder and no animated GIF, WebP or PNG, and videos are read by ffmpeg, "
         f"which is not on the PATH: install it, or give one of these."
     )
     name = ("-i", f"file:{path.resolve()}", "-map", "0:v:0", "-vf", _SQUARE)
-    source = (program, "-nostdin", *_QUIET, *_INPUT, "-err_detect", "explode", *name)
+    source = (program, "-nostdin", *QUIET, *_INPUT, "-err_detect", "explode", *name)
     probe = ("-frames:v", "1", "-pix_fmt", "yuv444p", "-f", "yuv4mpegpipe", "pipe:1")
     done = subprocess.run([*source, *probe], capture_output=True, check=False)
     found = _HEADER.match(done.stdout)
     if found is None:
-        reason = _first_message(done.stderr) or "it has no frames"
+        reason = first_message(done.stderr) or "it has no frames"
         raise VitscopeError(
             f"{path} is no video that ffmpeg reads ({reason}): give a folder of frames, an "
             f"animated GIF, WebP or PNG, or another video."
@@ -201,57 +183,19 @@ def _read_film_frames(
     path: Path, command: tuple[str, ...], size: tuple[int, int], seconds: Fraction
 ) -> Generator[Frame]:
     number, of_frame = 0, 3 * size[0] * size[1]
-    with _run_ffmpeg(command) as (process, said):
+    with run_ffmpeg(command) as (process, said):
         assert process.stdout is not None
         while len(read := process.stdout.read(of_frame)) == of_frame:
             yield Frame(Image.frombytes("RGB", size, read), seconds)
             number += 1
-        code, text = process.wait(), _read_messages(said)
+        code, text = process.wait(), read_messages(said)
     if code or read or text.strip():
-        reason = _first_message(text) or f"it ended with {code}"
+        reason = first_message(text) or f"it ended with {code}"
         raise BrokenOffError(f"{path} breaks off behind frame {number} (ffmpeg says: {reason})")
 
 
-def write_film(
-    path: Path, frames: Iterator[Frame], rate: Fraction | None, facts: Mapping[str, str]
-) -> None:
-    """Write frames to an H.264 MP4, each repeated to fill its duration; pad odd sides."""
-    first = next(frames)
-    # Delete an older file, since a process that outlived its run may still write to it.
-    path.unlink(missing_ok=True)
-    rate = rate or _RATE_OF_CHANGING
-    ticks = Ticks(rate, 1, _LONGEST_REPEAT)
-    width, height = first.picture.size
-    command = (
-        *(find_ffmpeg_for_writing(), *_QUIET, "-y"),
-        *("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"),
-        *("-r", str(rate), "-i", "pipe:0", "-vf"),
-        "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white,"
-        "scale=out_color_matrix=bt709:out_range=tv,format=yuv420p",
-        *("-c:v", "libx264", "-crf", "16", "-threads", "1"),
-        *("-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709"),
-        *("-color_range", "tv", "-movflags", "+faststart"),
-        *(each for key, text in facts.items() for each in ("-metadata", f"{key}={text}")),
-        *("-fflags", "+bitexact", "-flags:v", "+bitexact", "-f", "mp4", str(path)),
-    )
-    with _run_ffmpeg(command) as (process, said):
-        assert process.stdin is not None
-        # If ffmpeg fails, it stops reading, and says why in its messages.
-        with suppress(BrokenPipeError):
-            for frame in chain([first], frames):
-                for _ in range(ticks.of(frame.seconds)):
-                    process.stdin.write(frame.picture.tobytes())
-            process.stdin.close()
-        code = process.wait()
-        if code:
-            reason = _first_message(_read_messages(said)) or f"it ended with {code}"
-            raise VitscopeError(
-                f"ffmpeg cannot write the video ({reason}): mend that, or write .webp or .gif."
-            )
-
-
 @contextmanager
-def _run_ffmpeg(command: tuple[str, ...]) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+def run_ffmpeg(command: tuple[str, ...]) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     # Send messages to a file, since a pipe that nothing reads would block ffmpeg.
     with tempfile.TemporaryFile() as said:
         pipe = subprocess.PIPE
@@ -264,25 +208,19 @@ def _run_ffmpeg(command: tuple[str, ...]) -> Iterator[tuple[subprocess.Popen[byt
                 pass
 
 
-def find_ffmpeg_for_writing() -> str:
-    return _find_ffmpeg(
-        "An MP4 is written by ffmpeg, which is not on the PATH: install it, or write .webp or .gif."
-    )
-
-
-def _find_ffmpeg(without: str) -> str:
+def find_ffmpeg(without: str) -> str:
     found = shutil.which("ffmpeg")
     if found is None:
         raise VitscopeError(without)
     return found
 
 
-def _read_messages(said: IO[bytes]) -> bytes:
+def read_messages(said: IO[bytes]) -> bytes:
     said.seek(0)
     return said.read()
 
 
-def _first_message(said: bytes) -> str:
+def first_message(said: bytes) -> str:
     """Return ffmpeg's first message, without the name of the component that prints it."""
     lines = said.decode(errors="replace").strip().splitlines()
     return re.sub(r"^(\[[^\]]*\] )+", "", lines[0]).rstrip(".") if lines else ""

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 from PIL.Image import Resampling
 
 from vitscope.drawing.looks import GRAY, MAP_COLORS
-from vitscope.drawing.overlays import resize_bilinear
+from vitscope.drawing.pictures import resize_bilinear
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
 

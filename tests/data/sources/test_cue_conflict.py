@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.helpers.archives import tar_of
-from tests.helpers.overlays import as_png
+from tests.helpers.pictures import as_png
 from tests.helpers.refusals import refusal
 from tests.helpers.sources import open_path
 from tests.helpers.splits import built

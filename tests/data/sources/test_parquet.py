@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.helpers.overlays import as_png
+from tests.helpers.pictures import as_png
 from tests.helpers.sources import open_path
 from vitscope.data.source import Source
 from vitscope.errors import VitscopeError

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.helpers.overlays import as_png
+from tests.helpers.pictures import as_png
 from tests.helpers.studies import mini_with
 from tests.helpers.web import Site, whole
 from tests.video.pictures import frames, save_frames

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tests.helpers.drawing import SWIN, VIT, laid_out
-from tests.helpers.overlays import (
+from tests.helpers.pictures import (
     SIDE,
     bars_of,
     grey_of,
@@ -20,7 +20,7 @@ from tests.helpers.overlays import (
 )
 from tests.helpers.shown import flaws
 from vitscope.drawing.figure import Member
-from vitscope.drawing.overlays import brightest_attention
+from vitscope.drawing.pictures import brightest_attention
 
 HEADS = {"vit": 3, "swin": 2}
 QUERIES = [(2.0, 2.0), (2.0, 6.0), (6.0, 3.0)]

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from torch.nn.functional import interpolate
 
 from tests.helpers.drawing import SWIN, VIT, laid_out
-from tests.helpers.overlays import as_png, bars_of, grey_of, groups_of, picture, pixels_of
+from tests.helpers.pictures import as_png, bars_of, grey_of, groups_of, picture, pixels_of
 from tests.helpers.shown import flaws
 from vitscope.measures.attention.show import clip_rollout
 

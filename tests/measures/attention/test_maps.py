@@ -22,7 +22,7 @@ from tests.measures.attention.test_compute import OfTheClassToo
 from tests.measures.attention.test_numbers import ALL, NOWHERE, attention, grid, windows_of
 from tests.networks.attention.test_reading import Padded
 from vitscope.data.split import Split
-from vitscope.drawing.overlays import read_picture
+from vitscope.drawing.pictures import read_picture
 from vitscope.errors import VitscopeError
 from vitscope.measures.attention.compute import measure_attention_rollout
 from vitscope.measures.attention.maps import AttentionMaps, maps_of, measure_attention_maps

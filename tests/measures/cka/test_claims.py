@@ -94,7 +94,7 @@ def merged(hsic: np.ndarray) -> Found:
     table = merge_cka(Parts("m", iter([pd.DataFrame(rows)]), pd.DataFrame()))
     blocks = pd.DataFrame({"index": range(8), "stage": STAGES})
     of = evidence("cka")
-    found = of.claims[0].find(Points(of.measured(table, blocks)))
+    found = of.claims[0].statistic.find(Points(of.measured(table, blocks)))
     assert found is not None
     return found
 

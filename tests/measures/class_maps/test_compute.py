@@ -37,8 +37,9 @@ def pooled(seed: int = 0) -> nn.Sequential:
 
 
 def maps_of(model: nn.Module, split: Split, points: list[CutPoint], **chosen) -> dict[str, Map]:
-    explained = Explainer(on_model(model, split, cut_points=points), **chosen).explain(image())
-    return {each.method: each for each in explained.maps}
+    explainer = Explainer(on_model(model, split, cut_points=points), **chosen)
+    _, _, maps = explainer.explain(image())
+    return {each.method: each for each in maps}
 
 
 def over_largest(values: Tensor) -> Tensor:
@@ -195,11 +196,11 @@ def test_attention_without_a_gradient_has_no_such_rollout(images) -> None:
     given = on_model(Attends(fixed=True), images, cut_points=[TOKENS])
     explainer = Explainer(given)
     for _ in range(2):
-        found = explainer.explain(image()).maps
+        _, _, found = explainer.explain(image())
         assert [each.method for each in found] == ["grad_cam", "rollout"]
     (warning,) = given.warnings
     assert "so that there is no gradient rollout" in warning
-    both = Explainer(on_model(Attends(), images, cut_points=[TOKENS])).explain(image()).maps
+    _, _, both = Explainer(on_model(Attends(), images, cut_points=[TOKENS])).explain(image())
     assert [each.method for each in both] == ["grad_cam", "gradient_rollout", "rollout"]
 
 

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from tests.helpers.drawing import RESNET, VIT, laid_out
-from tests.helpers.overlays import bars_of, grey_of, groups_of, picture, pixels_of
+from tests.helpers.pictures import bars_of, grey_of, groups_of, picture, pixels_of
 from tests.helpers.shown import flaws, legend_labels
 from vitscope.drawing.looks import MOST_OPAQUE
 

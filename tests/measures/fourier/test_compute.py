@@ -14,7 +14,13 @@ from vitscope.measures.fourier.compute import (
     merge_spectrum,
 )
 from vitscope.measures.fourier.measure import FOURIER_PART
-from vitscope.measures.fourier.plane import BANDS, HalfDiagonal, LongDiagonal, Plane, diagonal_steps
+from vitscope.measures.fourier.spectra import (
+    BANDS,
+    HalfDiagonal,
+    LongDiagonal,
+    Plane,
+    diagonal_steps,
+)
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import bootstrap_image_means
 from vitscope.networks.finding.cut_points import CUT_POINT

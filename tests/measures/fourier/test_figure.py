@@ -11,7 +11,7 @@ from tests.helpers.claims import published
 from tests.helpers.drawing import RESNET, SWIN, VIT, drawn_from
 from tests.helpers.shown import legend_labels, spans
 from vitscope.drawing.looks import depth_color
-from vitscope.measures.fourier.plane import BANDS
+from vitscope.measures.fourier.spectra import BANDS
 
 CURVES, DEPTH, BOTH = "fourier_curves", "fourier_depth", "fourier"
 VALUE = "delta_log_amplitude"

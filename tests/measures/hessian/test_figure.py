@@ -12,8 +12,9 @@ from tests.helpers.drawing import RESNET, VIT, drawn_from, laid_out
 from tests.helpers.shown import flaws, legend_labels
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import moment
+from vitscope.measures.captions import caption_of
 from vitscope.measures.hessian.show import KERNEL, bars_of_hessian_density, density_per_decade
-from vitscope.measures.registry import caption_of, kinds
+from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS
 
 VIT_6 = Member("vit_6", "ViT (6 %)", "vit")

@@ -17,12 +17,13 @@ from vitscope.errors import VitscopeError
 from vitscope.jobs.describing import MeasuredOn
 from vitscope.jobs.job import Resources, find_job
 from vitscope.measures import registry
+from vitscope.measures.captions import caption_of, title_of
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.measure import Measure
 from vitscope.measures.own import compute, show
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.per_image import merge_means
-from vitscope.measures.registry import Registry, caption_of, title_of
+from vitscope.measures.registry import Registry
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 from vitscope.package_data import STYLE
 from vitscope.studies.loading import load_study
@@ -165,7 +166,7 @@ def test_a_file_may_claim_something(tmp_path: Path) -> None:
     rows = pd.DataFrame(points | {"stage": 0, "height": 2, "width": 2})
     (claim,) = evidence.claims
     resampled = rows.assign(value_resampled=[[3.5, 2.5, 3.0], [1.0, 0.5, 2.0]])
-    found = claim.find(Points(evidence.measured(resampled, resampled)))
+    found = claim.statistic.find(Points(evidence.measured(resampled, resampled)))
     assert found is not None
     assert found.values.tolist() == [2, 2.5, 2, 1]
     (tmp_path / "wrong").mkdir()

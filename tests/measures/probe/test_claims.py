@@ -49,7 +49,7 @@ def test_each_resample_is_found_as_the_values_are() -> None:
     lists = [*found[:, 1:].transpose(0, 2, 1).reshape(10, -1).astype(np.float32), *[None] * 10]
     of = evidence("probe")
     points = Points(of.measured(table.assign(accuracy_resampled=lists), table))
-    easier, comes_up = (claim.find(points).values for claim in of.claims)
+    easier, comes_up = (claim.statistic.find(points).values for claim in of.claims)
     expected = [spearmanr(DEPTHS, each).statistic for each in found[0]]
     np.testing.assert_allclose(easier, expected, atol=1e-12)
     # Leads are whole tenths: those that differ by rounding are equal.

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
 from tests.helpers.networks import every_mini, mini, mini_blocks
-from tests.helpers.overlays import as_png
+from tests.helpers.pictures import as_png
 from tests.helpers.splits import built, on_model
 from vitscope.data.split import Split
 from vitscope.drawing.figure import Member

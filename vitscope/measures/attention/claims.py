@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.claim import Claim, Evidence, attending, pretrained_by
+from vitscope.claims.claim import Claim, Evidence, attending, named_in
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import (
     RANGE,
@@ -161,7 +161,7 @@ _ABOUT_DISTANCE = (
         "more_images_look_farther",
         "Pretraining on more images makes attention look farther",
         "Gosthipaty and Paul 2022",
-        pretrained_by("more_images"),
+        named_in("pretraining.more_images"),
         _compare_mean_distances("larger", _extra_attention_distance),
         f"{_PROBING} more global attention in a ViT that was pretrained on ImageNet-21k than in "
         "one that was trained on ImageNet-1k alone.",
@@ -170,7 +170,7 @@ _ABOUT_DISTANCE = (
         "distillation_looks_nearer",
         "Distillation from a CNN makes attention look less far",
         "Gosthipaty and Paul 2022",
-        pretrained_by("distillation"),
+        named_in("pretraining.distillation"),
         _compare_mean_distances(
             "smaller", lambda ours, theirs: _extra_attention_distance(theirs, ours)
         ),
@@ -246,7 +246,7 @@ CLAIMS_ATTENTION_HEADS = Evidence(
             "self_supervised_heads_show_objects",
             "Self-supervision makes heads look at the subject more",
             "Gosthipaty and Paul 2022",
-            pretrained_by("self_supervision"),
+            named_in("pretraining.self_supervision"),
             Statistic(
                 "difference of shares",
                 "The value is the mean share of a map that is on the subject, over heads and "
@@ -281,7 +281,7 @@ CLAIMS_ATTENTION_ROLLOUT = Evidence(
             "augmentation_rolls_out_on_the_subject",
             "Augmentation makes rollout look at the subject more",
             "Gosthipaty and Paul 2022",
-            pretrained_by("augmentation"),
+            named_in("pretraining.augmentation"),
             Statistic(
                 "difference of shares",
                 "The value is the mean share of a rollout that is on the subject, over images, of "

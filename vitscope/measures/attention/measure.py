@@ -310,11 +310,14 @@ ATTENTION_MAPS = Measure(
     question="Where networks look",
     figures={
         "attention_heads": FigureKind(
-            "show:plot_attention_heads",
+            "show:plot_attention_maps",
             "claims:CLAIMS_ATTENTION_HEADS",
+            values={"shows": "heads"},
             options=AttentionMapsOptions,
         ),
-        "attention_query": FigureKind("show:plot_attention_query", options=AttentionMapsOptions),
+        "attention_query": FigureKind(
+            "show:plot_attention_maps", values={"shows": "queries"}, options=AttentionMapsOptions
+        ),
     },
     settings=AttentionMapsSettings,
     arguments=named(shows=only("block", "query", "queries", "head", "mass"), chosen=images_to_show),

@@ -22,16 +22,16 @@ from vitscope.drawing.looks import (
     REFERENCE,
     text_scale,
 )
-from vitscope.drawing.overlays import (
+from vitscope.drawing.panels import page_width
+from vitscope.drawing.pictures import (
     brightest_attention,
     draw_map,
     draw_picture,
     draw_product,
-    groups_of_panels,
+    groups_of_pictures,
     name_picture,
     read_picture,
 )
-from vitscope.drawing.panels import page_width
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
@@ -163,25 +163,19 @@ _LEAST_SIDE_OF_MAP = 0.6  # inches
 _MAPS_OF_LINE = 8  # how many maps a line of a narrow page has, which may be smaller
 
 
-def plot_attention_heads(
-    table: pd.DataFrame, members: Members, *, over: bool = False, own_scales: bool = False
+def plot_attention_maps(
+    table: pd.DataFrame,
+    members: Members,
+    *,
+    shows: str,
+    over: bool = False,
+    own_scales: bool = False,
 ) -> Figure:
-    """Draw each image of each model and, in one or more lines, its maps of all heads."""
-    return _draw_attention_maps(table[table["shows"] == "heads"], members, over, own_scales)
+    """Draw the images of each model, and beside each image its maps, of heads or of queries.
 
-
-def plot_attention_query(
-    table: pd.DataFrame, members: Members, *, over: bool = False, own_scales: bool = False
-) -> Figure:
-    """Draw for each model a row for each image: the image, and a map of each query."""
-    return _draw_attention_maps(table[table["shows"] == "queries"], members, over, own_scales)
-
-
-def _draw_attention_maps(
-    table: pd.DataFrame, members: Members, over: bool, own_scales: bool
-) -> Figure:
-    """Draw the images of each model, and beside each image its maps, of heads or of queries."""
-    of_heads = (table["shows"] == "heads").all()
+    The maps of all heads take one line or more, those of queries one.
+    """
+    table, of_heads = table[table["shows"] == shows], shows == "heads"
     shown = [rows_of(table, each.model, ["image", "head"]) for each in members]
     counts = [int(rows.groupby("image").size().max()) for rows in shown]
     wide = max(_MAPS_OF_LINE / text_scale(), page_width() / _LEAST_SIDE_OF_MAP - 1)
@@ -191,7 +185,7 @@ def _draw_attention_maps(
         (rows["image"].nunique() * down, 1 + ceil(count / down))
         for rows, count, down in zip(shown, counts, lines, strict=True)
     ]
-    groups = groups_of_panels(shapes, int(of_heads) + int(table["class_name"].notna().any()))
+    groups = groups_of_pictures(shapes, int(of_heads) + int(table["class_name"].notna().any()))
     largest = [1.0 if own_scales else 100 * max(map(max, rows["weights"])) for rows in shown]
     manners = [Manner(Normalize(0, float(each)), over, own_scales) for each in largest]
     titles = []
@@ -276,7 +270,7 @@ def plot_attention_rollout(
     cut, masked = (int(table[each].notna().any()) for each in ("whole", "on_subject"))
     # The titles of columns are one line more.
     text = masked + (masked or int(table["class_name"].notna().any())) + 1 / rows
-    groups = groups_of_panels([(rows, cut + 3)] * len(members), text, one_scale=True)
+    groups = groups_of_pictures([(rows, cut + 3)] * len(members), text, one_scale=True)
     for images, grid in zip(shown, groups.grids, strict=True):
         for (_, image), panels in zip(images.iterrows(), grid, strict=False):
             left, middle, right = panels[cut:]

@@ -21,6 +21,7 @@ from vitscope.files.tables import Table
 from vitscope.measures.columns import AT_CUT_POINT, CHANGE, interval_columns, resampled_column
 from vitscope.measures.measure import (
     FigureKind,
+    ImagesToClassify,
     Measure,
     Multiples,
     bootstrap,
@@ -37,12 +38,8 @@ SHARE_OF_LESION = 0.25
 
 
 @dataclass(frozen=True)
-class LesionSettings:
+class LesionSettings(ImagesToClassify):
     """The accuracy without one residual branch."""
-
-    images: int | None = setting(
-        None, "How many images of the split are classified; null for all.", minimum=1
-    )
 
 
 LESION = Measure(

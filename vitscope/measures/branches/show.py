@@ -6,7 +6,7 @@ from matplotlib.ticker import LogLocator
 from vitscope.claims.points import AllPublished, PublishedCurve
 from vitscope.drawing.charts import Chart, Curve, Level, Rows
 from vitscope.drawing.figure import Members, rows_of
-from vitscope.drawing.legends import INTERVAL
+from vitscope.drawing.legends import INTERVAL, published_legend_label
 from vitscope.drawing.looks import CURVE, HOLLOW_OF_ALL, INTERVAL_BAR, OF_ALL, ZERO
 from vitscope.drawing.panels import Panel, make_panels, members_apart
 
@@ -23,7 +23,8 @@ def _draw_published_lesions(panel: Panel, theirs: PublishedCurve) -> None:
     off = units.get("source", pd.Series("", units.index)) == _OFF_SCALE
     size = 1.6 * look.line["markersize"]
     caret = {**look.hollow, "marker": _OFF_SCALE_MARKER, "markersize": size}
-    panel.name_published(theirs)
+    panel.legend.add_marker("measured", look.line, look)
+    panel.legend.add_marker(published_legend_label([theirs]), look.hollow, look)
     if off.any():
         panel.legend.add_marker("extrapolated", caret, look)
     for rows, style in ((~off, look.hollow), (off, caret)):

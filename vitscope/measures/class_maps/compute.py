@@ -37,14 +37,6 @@ class Map(NamedTuple):
     values: Tensor
 
 
-class Explained(NamedTuple):
-    """The output of a network for an image, the class that is explained, and its maps."""
-
-    logits: Tensor
-    number: int
-    maps: list[Map]
-
-
 class _GradientEdges(OperationMode):  # type: ignore[no-untyped-call]
     """Finds the edges of tensors in the autograd graph, before anything overwrites the tensors.
 
@@ -189,14 +181,14 @@ class Explainer:
             f"than one position, so that there is no map of it: {_LEAVE_OUT}"
         )
 
-    def explain(self, image: Tensor) -> Explained:
-        """Return the maps of one image (a network input)."""
+    def explain(self, image: Tensor) -> tuple[Tensor, int, list[Map]]:
+        """Return a network's output for an image, the class that is explained, and its maps."""
         point = self._point = self._point or self._find_point(image)
         passed = self._pass_back(image, [point], self._attentions)
         self._refuse_relevance(passed)
         maps = [Map("grad_cam", point.name, grad_cam(point, *passed.streams[0]))]
         maps += [self._roll_out(rollout, passed) for rollout in self._rollouts]
-        return Explained(passed.logits, passed.number, maps)
+        return passed.logits, passed.number, maps
 
     @torch.inference_mode()
     def probabilities(self, views: Tensor, number: int) -> Array:

@@ -159,8 +159,12 @@ FAITHFULNESS = Measure(
     table=FAITHFULNESS_TABLE,
     question="Where networks look",
     figures={
-        "deletion": FigureKind("show:plot_deletion", "claims:CLAIMS_DELETION"),
-        "insertion": FigureKind("show:plot_insertion", "claims:CLAIMS_INSERTION"),
+        "deletion": FigureKind(
+            "show:plot_faithfulness", "claims:CLAIMS_DELETION", values={"change": "deleted"}
+        ),
+        "insertion": FigureKind(
+            "show:plot_faithfulness", "claims:CLAIMS_INSERTION", values={"change": "inserted"}
+        ),
     },
     settings=FaithfulnessSettings,
     arguments=named(

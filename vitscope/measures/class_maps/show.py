@@ -10,15 +10,15 @@ from vitscope.drawing.axes import draw_points_with_intervals
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import GRAY, INTERVAL_WIDTH, REFERENCE
-from vitscope.drawing.overlays import (
+from vitscope.drawing.panels import make_row_panels
+from vitscope.drawing.pictures import (
     draw_map,
     draw_picture,
-    groups_of_panels,
+    groups_of_pictures,
     letters_above,
     name_picture,
     read_picture,
 )
-from vitscope.drawing.panels import make_row_panels
 from vitscope.measures.class_maps.measure import METHODS
 
 _RANDOM = {"random": "random map"}
@@ -31,7 +31,7 @@ def plot_class_maps(table: pd.DataFrame, members: Members) -> Figure:
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(of_model["image"].nunique() for of_model in shown)
     methods = [method for method in METHODS if method in set(table["method"])]
-    groups = groups_of_panels([(rows, 1 + len(methods))] * len(members), 2, one_scale=True)
+    groups = groups_of_pictures([(rows, 1 + len(methods))] * len(members), 2, one_scale=True)
     heads = [fill(METHODS[method], letters_above(groups.side)) for method in methods]
     for of_model, grid in zip(shown, groups.grids, strict=True):
         unused = {*grid.ravel()}
@@ -70,24 +70,14 @@ def _draw_class_maps(
     return drawn
 
 
-def plot_deletion(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw for each model the area below the curve of deletion of each method, as a dot."""
-    return _plot_areas(table, members, "deleted")
-
-
-def plot_insertion(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw for each model the area below the curve of insertion of each method, as a dot."""
-    return _plot_areas(table, members, "inserted")
-
-
 _AREA = ["area_low", "area", "area_high"]
 _ROW = 0.19  # inches
 
 
-def _plot_areas(table: pd.DataFrame, members: Members, change: str) -> Figure:
+def plot_faithfulness(table: pd.DataFrame, members: Members, *, change: str) -> Figure:
     """Draw a row for each method, and the area of random maps as a line, which others should beat.
 
-    An area is the mean probability of the class over all shares of pixels.
+    An area is the mean probability of the class over all shares of pixels, deleted or inserted.
     """
     rows = table[table["change"] == change].drop_duplicates(["model", "method"])
     methods = {

@@ -60,7 +60,15 @@ from dataclasses import dataclass
 from vitscope.errors import quoted, unknown, wrong
 from vitscope.files.tables import Table
 from vitscope.measures.columns import SCORES, interval_columns, resampled_column
-from vitscope.measures.measure import Case, FigureKind, Measure, Work, bootstrap, together
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    ImagesToClassify,
+    Measure,
+    Work,
+    bootstrap,
+    together,
+)
 from vitscope.settings.section import setting
 
 CLASSIFICATION_TABLE = Table(
@@ -76,12 +84,8 @@ CLASSIFICATION_TABLE = Table(
 
 
 @dataclass(frozen=True)
-class ClassificationSettings:
+class ClassificationSettings(ImagesToClassify):
     """The accuracy and calibration of predictions."""
-
-    images: int | None = setting(
-        None, "How many images of the split are classified; null for all.", minimum=1
-    )
 
 
 CLASSIFICATION = Measure(
@@ -188,16 +192,13 @@ SHAPE_TEXTURE_TABLE = Table(
 
 
 @dataclass(frozen=True)
-class ShapeTextureSettings:
+class ShapeTextureSettings(ImagesToClassify):
     """Whether a model decides by shape or by texture if the two show different classes."""
 
     split: str = setting(
         "conflict",
         "The split of the data set, whose images say `shape` and `texture`: `shapes32` has one, "
         "`cue_conflict` no other.",
-    )
-    images: int | None = setting(
-        None, "How many images of the split are classified; null for all.", minimum=1
     )
 
 

@@ -44,6 +44,7 @@ from vitscope.measures.columns import CHANGE, interval_columns, resampled_column
 from vitscope.measures.measure import (
     Case,
     FigureKind,
+    ImagesToClassify,
     Measure,
     bootstrap,
     images_to_classify,
@@ -99,12 +100,9 @@ FREQUENCY_NOISE_TABLE = Table(
 
 
 @dataclass(frozen=True)
-class FrequencyNoiseSettings:
+class FrequencyNoiseSettings(ImagesToClassify):
     """Noise of one frequency, added to normalized images."""
 
-    images: int | None = setting(
-        None, "How many images of the split are classified; null for all.", minimum=1
-    )
     frequencies: list[float] = setting(
         [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9],
         "The frequencies of the noise, in units of pi.",
@@ -215,12 +213,9 @@ OCCLUSION_TABLE = Table(
 
 
 @dataclass(frozen=True)
-class OcclusionSettings:
+class OcclusionSettings(ImagesToClassify):
     """Dropped or shuffled patches of images."""
 
-    images: int | None = setting(
-        None, "How many images of the split are classified; null for all.", minimum=1
-    )
     grid: int | None = setting(
         None,
         "How many patches lie along each side where some are dropped; null for as many as fit, "

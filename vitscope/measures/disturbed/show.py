@@ -123,7 +123,7 @@ def plot_frequency_noise(table: pd.DataFrame, members: Members, published: AllPu
     upper.resize(page_width() if many else None, (_HEIGHT + _BELOW * apart) * text_scale())
     upper.legend.add_models(members)
     curve = Curve("change", style=lambda look: look.curve | {"clip_on": True})
-    for panel in upper.of_models_together(members, table, ["frequency"]):
+    for panel in upper.of_groups([members], table, ["frequency"]):
         curve.draw(panel, AlongX("frequency"))
     for member, look in zip(members, looks_of(members), strict=True):
         if theirs := published.get(member.model):
@@ -150,7 +150,7 @@ def _draw_disturbed_accuracy(
     (axes,) = panels.axes
     panels.legend.add_models(members)
     shown = table[table["change"].isin(["none", change])]
-    for panel in panels.of_models_together(members, shown, [across]):
+    for panel in panels.of_groups([members], shown, [across]):
         Curve("accuracy", times=100).draw(panel, AlongX(across))
     for chance in sorted({*shown["chance"]}):
         axes.axhline(100 * chance, **REFERENCE, zorder=1)

@@ -6,7 +6,13 @@ import pandas as pd
 
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.files.arrays import Array
-from vitscope.measures.fourier.plane import BANDS, HalfDiagonal, LongDiagonal, Plane, diagonal_steps
+from vitscope.measures.fourier.spectra import (
+    BANDS,
+    HalfDiagonal,
+    LongDiagonal,
+    Plane,
+    diagonal_steps,
+)
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import ratio, spread, spread_of
 from vitscope.measures.slices import measure_slices

@@ -95,7 +95,7 @@ def plot_averaging(
         (filled, "confidence", "accuracy", "Mean confidence", "Accuracy"),
     )
     for axes, (table, x, y, below, beside) in zip(panels.axes, drawn, strict=True):
-        for panel in replace(panels, axes=[axes]).of_models_together(members, table, [x]):
+        for panel in replace(panels, axes=[axes]).of_groups([members], table, [x]):
             Curve(y).draw(panel, AlongX(x))
         axes.set(xlabel=below, ylabel=beside, xlim=(0, 1))
     begin_at_zero(panels.axes[0])

@@ -233,10 +233,6 @@ class HessianSettings:
 SHARES = ("every_batch", "batches_per_job")
 
 
-def batches_of_one_size(count: int, size: int) -> list[tuple[int, int]]:
-    return [(size, number) for number in range(count)]
-
-
 def batches_of_part(case: Case) -> list[tuple[int, int]]:
     every: list[tuple[int, int]] = case.settings.every_batch
     return [every[step] for step in case.steps]
@@ -386,7 +382,7 @@ class CurvatureSettings:
 
     @property
     def every_batch(self) -> list[tuple[int, int]]:
-        return batches_of_one_size(self.batches, self.batch_size)
+        return [(self.batch_size, number) for number in range(self.batches)]
 
     @property
     def largest(self) -> int:

@@ -74,9 +74,9 @@ PATCH_FILTERS = Measure(
     table=PATCH_FILTERS_TABLE,
     question="What the first layer and positions hold",
     figures={
-        "patch_filters": FigureKind("show:plot_patch_filters"),
+        "patch_filters": FigureKind("show:plot_filter_tiles", values={"of": "filter"}),
         "patch_components": FigureKind(
-            "show:plot_patch_components", "claims:CLAIMS_PATCH_COMPONENTS"
+            "show:plot_filter_tiles", "claims:CLAIMS_PATCH_COMPONENTS", values={"of": "component"}
         ),
     },
     settings=PatchFiltersSettings,

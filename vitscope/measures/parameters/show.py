@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from math import ceil
 
 import numpy as np
@@ -54,10 +53,12 @@ def tile_filter_pictures(tiles: Array, columns: int) -> Array:
     return page
 
 
-def draw_filter_tiles(
-    table: pd.DataFrame, members: Members, of: str, title: Callable[[Member, pd.DataFrame], str]
-) -> Figure:
-    """Draw one panel per model, with its filters or components and a title."""
+def plot_filter_tiles(table: pd.DataFrame, members: Members, *, of: str) -> Figure:
+    """Draw one panel per model: its filters, or their principal components in order.
+
+    Each is drawn from its lowest value to its highest.
+    """
+    title = _title_of_filters if of == "filter" else _title_of_patch_components
     shown = table[table["of"] == of]
     filters = [rows_of(shown, member.model, ["number"]) for member in members]
     titles = [title(*each) for each in zip(members, filters, strict=True)]
@@ -99,11 +100,6 @@ def _title_of_filters(member: Member, rows: pd.DataFrame) -> str:
     return f"{member.label}\n{of} filters of {first['height']}×{first['width']} pixels"
 
 
-def plot_patch_filters(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw one panel per model: its filters, each from its lowest value to its highest."""
-    return draw_filter_tiles(table, members, "filter", _title_of_filters)
-
-
 def _title_of_patch_components(member: Member, rows: pd.DataFrame) -> str:
     if rows.empty:
         return f"{member.label}\nfilters that do not differ"
@@ -112,11 +108,6 @@ def _title_of_patch_components(member: Member, rows: pd.DataFrame) -> str:
         return f"{member.label}\nall {count} components"
     share = percent(rows["share"].sum(), ".1f")
     return f"{member.label}\nfirst {shown} of {count}:\n{share} of the variance"
-
-
-def plot_patch_components(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw one panel per model: the principal components of its filters, in order."""
-    return draw_filter_tiles(table, members, "component", _title_of_patch_components)
 
 
 # The maximum number of tiles along a side; of more positions, evenly spaced ones are drawn.

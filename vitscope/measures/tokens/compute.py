@@ -11,8 +11,7 @@ from vitscope.measures.tokens.measure import QUANTILES
 
 def token_norms(maps: Array) -> Array:
     """Return the norms (N, H * W) of the tokens of maps (N, C, H, W)."""
-    images, channels, height, width = maps.shape
-    tokens = maps.reshape(images, channels, height * width).astype(np.float64)
+    tokens = maps.reshape(*maps.shape[:2], -1).astype(np.float64)
     result: Array = np.sqrt(np.einsum("ncp,ncp->np", tokens, tokens))
     return result
 
@@ -66,14 +65,12 @@ def _outlier_shares_by_position(positions: pd.Series, tokens: int) -> list[float
 
 def token_similarity(maps: Array) -> Array:
     """Return the mean cosine of all pairs of tokens for each image of maps (N, C, H, W)."""
-    images, channels, height, width = maps.shape
-    tokens = maps.reshape(images, channels, height * width).astype(np.float64)
-    norms = np.sqrt(np.einsum("ncp,ncp->np", tokens, tokens))
+    tokens, norms = maps.reshape(*maps.shape[:2], -1).astype(np.float64), token_norms(maps)
     there = norms > 0
     tokens /= np.where(there, norms, 1)[:, None]
     total = tokens.sum(axis=2)
     pairs = np.vecdot(total, total) - there.sum(axis=1)
-    positions = height * width
+    positions = tokens.shape[2]
     result: Array = pairs / (positions * (positions - 1))
     return result
 

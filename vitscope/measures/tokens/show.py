@@ -52,7 +52,7 @@ def plot_token_norms(table: pd.DataFrame, members: Members) -> Figure:
         for layer in _NORMS:
             layer.draw(panel, AlongX())
     begin_at_zero(*norms)
-    for panel in replace(panels, axes=[last]).of_models_together(members, table, ["index"]):
+    for panel in replace(panels, axes=[last]).of_groups([members], table, ["index"]):
         Curve("outliers").draw(panel, AlongX())
     # Without outliers, the scale would be empty.
     last.set(title=f"Norm > {threshold:g} × median", xlim=(0, 1))

@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import percent
 from vitscope.drawing.looks import GRAY, HAIR
-from vitscope.drawing.overlays import draw_picture, groups_of_panels, read_picture
+from vitscope.drawing.pictures import draw_picture, groups_of_pictures, read_picture
 from vitscope.files.arrays import Array
 
 BACKGROUND, OUTLIER = "white", 0.6
@@ -53,7 +53,7 @@ def _draw_pca_tokens(axes: Axes, colours: Array, row: pd.Series, size: tuple[int
 def plot_token_pca(table: pd.DataFrame, members: Members) -> Figure:
     """Draw for each model the images in a row, and below each image the colours of its tokens."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
-    groups = groups_of_panels([(2, len(rows)) for rows in shown], one_scale=True)
+    groups = groups_of_pictures([(2, len(rows)) for rows in shown], one_scale=True)
     titles = []
     for rows, grid, member in zip(shown, groups.grids, members, strict=True):
         panels = zip(rows.iterrows(), pca_colours_of(rows), grid.T, strict=False)

@@ -40,7 +40,7 @@ def trajectory_of_snapshots(
     files = list(snapshots.values())
     tensors = ([file.array(name).ravel() for file in files] for name in parameters)
     points = polar_trajectory(len(files), tensors)
-    return _trajectory_table(points, list(snapshots), warmup).assign(source="snapshots")
+    return _trajectory_table(points, list(snapshots), warmup, "snapshots")
 
 
 def recorded_trajectory(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFrame:
@@ -56,17 +56,16 @@ def recorded_trajectory(history: pd.DataFrame, warmup: str | None, where: str) -
     check_trajectory_length(len(history) + 1)
     start = pd.DataFrame({"epoch": [0], "radius": [1.0], "angle": [0.0]})
     points = pd.concat([start, history.sort_values("epoch")[list(start)]], ignore_index=True)
-    return _trajectory_table(points, [str(epoch) for epoch in points["epoch"]], warmup).assign(
-        source="history"
-    )
+    return _trajectory_table(points, [str(epoch) for epoch in points["epoch"]], warmup, "history")
 
 
 def _trajectory_table(
-    points: pd.DataFrame, names: Sequence[str], warmup: str | None
+    points: pd.DataFrame, names: Sequence[str], warmup: str | None, source: str
 ) -> pd.DataFrame:
     moments = points[["radius", "angle"]].assign(moment=names, order=range(len(points)))
     # The first moment does not end the warm-up, even if the recipe has 0 epochs of warm-up.
-    return moments.assign(ends_warmup=(moments["moment"] == warmup) & (moments["order"] > 0))
+    ends = (moments["moment"] == warmup) & (moments["order"] > 0)
+    return moments.assign(ends_warmup=ends, source=source)
 
 
 def measure_trajectory(

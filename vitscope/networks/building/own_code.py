@@ -63,10 +63,6 @@ class OwnCode:
         return ".".join(parts).removesuffix(".__init__")
 
 
-def function_keywords(arch: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in arch.items() if key not in OWN_KEYS}
-
-
 def shown(file: Path) -> str:
     """Return a file's path for messages: relative if below the working directory."""
     here = Path.cwd()

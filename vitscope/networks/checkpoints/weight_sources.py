@@ -12,11 +12,6 @@ from vitscope.web.hub import WEIGHTS, OnHub
 PLACES = ("bundled", "path", "url", "timm", "hf", "made")
 
 
-def file_values(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the items of an entry that identify its file, not those that say how to read it."""
-    return {key: checkpoint[key] for key in (*PLACES, "sha256") if key in checkpoint}
-
-
 def _weight_source_key(checkpoint: Mapping[str, Any]) -> str:
     named = [place for place in PLACES if place in checkpoint]
     if len(named) != 1:

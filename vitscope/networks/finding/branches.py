@@ -224,13 +224,9 @@ class Ways:
         parts, leaves = self.addends(index), flat_arguments(self.flow.operations[index])
         way = [p for p in parts.added if self._carries_stream(leaves[p], stream, arriving)]
         if len(way) > 1 and not self._takes_parts(index):
-            itself = [place for place in way if self._is_stream(leaves[place], stream)]
+            itself = [place for place in way if self._origin(leaves[place], stream) == stream]
             return itself if len(itself) == 1 else way
         return way
-
-    def _is_stream(self, value: Value, stream: int) -> bool:
-        """Tell whether a value is the stream itself, moved or times constants."""
-        return self._origin(value, stream) == stream
 
     def _origin(self, value: Value, first: int) -> int:
         """Return which operation, not before `first`, computed what a value moves or scales."""

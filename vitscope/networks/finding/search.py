@@ -72,7 +72,8 @@ def search_for_cut_points(
     said = [*_warn_of_lost_sums(recorded, cuts, lost)]
     _refuse_several_streams(recorded, cuts, found, said)
     outside = _sums_outside(recorded, cuts)
-    missed = Counter(bisect_left(cuts, index, key=_index_of_cut) for index in (*lost, *outside))
+    at = [cut.index for cut in cuts]
+    missed = Counter(bisect_left(at, index) for index in (*lost, *outside))
     every = recorded.additions(0, recorded.order[-1])
     inner = [index for index in every if index not in {*joined, *beside, *outside}]
     counts = {"within branches": len(inner), "of values that are no maps": len(beside)}
@@ -84,10 +85,6 @@ def search_for_cut_points(
     )
     counted = tuple(missed[number] for number in range(len(cuts) + 1))
     return FoundPoints(found, uncovered, outputs, counted, warnings)
-
-
-def _index_of_cut(cut: Cut) -> int:
-    return cut.index
 
 
 def _sums_outside(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[int]:

@@ -5,7 +5,7 @@ from torch import nn
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.family import WantedNetwork
 from vitscope.networks.building.networks import unwrap_compiled
-from vitscope.networks.building.own_code import call_user_function, function_keywords
+from vitscope.networks.building.own_code import OWN_KEYS, call_user_function
 from vitscope.networks.building.timm_import import declare_torchvision_operators
 
 ARCH = {
@@ -38,7 +38,8 @@ def network(wanted: WantedNetwork) -> nn.Module:
     """Call the user's function with its keywords, but without the classes or the image size."""
     declare_torchvision_operators()
     arch = wanted.arch
-    made = call_user_function(arch, function_keywords(arch))
+    keywords = {key: value for key, value in arch.items() if key not in OWN_KEYS}
+    made = call_user_function(arch, keywords)
     if not isinstance(made, nn.Module):
         raise VitscopeError(
             f"{arch.get('file', arch.get('module'))}: {arch['make']} returned an object of the "

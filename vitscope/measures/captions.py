@@ -1,4 +1,10 @@
-"""Sentences about the marks in figures that captions share; a caption inserts one by `{name}`."""
+"""Captions of kinds of figures, and sentences that they share: `{name}` inserts one."""
+
+import re
+
+from vitscope.errors import VitscopeError
+from vitscope.measures.measure import FigureKind
+from vitscope.measures.registry import folder
 
 _SHADE = "The shade around a curve is the 95 % interval of a bootstrap over images."
 LEGENDS = {
@@ -74,3 +80,44 @@ LEGENDS = {
 }
 # The legend of figures that show by depth how blocks raise or lower a value.
 LEGENDS["blocks"] = "\n".join(LEGENDS[name] for name in ("bands", "measured", "open_signs"))
+_TITLE = re.compile(r"\*\*(.+?)\.\*\*", re.DOTALL)
+_ESCAPE = re.compile(r"\\(\W)")
+# A sentence does not end at an abbreviation, as in Fig. 9 and Fig. D.1.
+_SENTENCE_ENDS = re.compile(r"(?<=\.) (?=[A-Z][\w-]*[ :,])")
+_LITERAL = re.compile(r"``(.+?)``", re.DOTALL)
+_LEGEND = re.compile(r"\{(\w+)\}")
+_LINK = re.compile(r"`([^`<]+?)\s+<([^`>]+)>`_")
+
+
+def caption_of(kind: FigureKind) -> str:
+    """Return the caption of a kind of figure in reStructuredText, with shared legends inserted."""
+    if kind.text:
+        return kind.text
+    file = folder(kind.measure) / kind.caption
+    if not file.is_file():
+        raise VitscopeError(f"There is no caption {file}: write it.")
+    return _LEGEND.sub(lambda named: LEGENDS[named[1]], file.read_text(encoding="utf-8"))
+
+
+def title_of(kind: FigureKind) -> str:
+    """Return the title of a kind of figure: the words in bold at the beginning of its caption."""
+    caption = caption_of(kind)
+    title = _TITLE.match(caption)
+    if title is None:
+        raise VitscopeError(
+            f"The caption {kind.measure}/{kind.caption} begins with '{caption[:20]}', allowed: a "
+            f"title, as **Title.**"
+        )
+    return _ESCAPE.sub(r"\1", " ".join(title[1].split()))
+
+
+def sentence_of(kind: FigureKind) -> str:
+    """Return the first sentence after a caption's title, without markup; "" if there is none."""
+    paragraph = _TITLE.sub("", caption_of(kind), count=1).strip().partition("\n\n")[0]
+    text = " ".join(re.sub(r"(?<!\\)(?:``|\*)", "", paragraph).split())
+    return _SENTENCE_ENDS.split(_ESCAPE.sub(r"\1", text))[0]
+
+
+def in_markdown(text: str) -> str:
+    """Convert a caption to Markdown; only literals and links are written differently."""
+    return _LINK.sub(r"[\1](\2)", _LITERAL.sub(r"`\1`", text))

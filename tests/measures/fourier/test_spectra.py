@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from vitscope.measures.feature_variance.compute import spatial_variance
 from vitscope.measures.fourier.compute import FourierTransforms
-from vitscope.measures.fourier.plane import HalfDiagonal, LongDiagonal, Plane, diagonal_steps
+from vitscope.measures.fourier.spectra import HalfDiagonal, LongDiagonal, Plane, diagonal_steps
 from vitscope.package_data import PUBLISHED_POINTS
 
 EDGES = (0.25, 0.5)
@@ -206,7 +206,7 @@ def test_an_image_by_itself_has_the_same_values(shape: tuple[int, int, int]) -> 
 def test_threads_of_the_library_of_products_do_not_matter() -> None:
     code = (
         "import hashlib, numpy as np\n"
-        "from vitscope.measures.fourier.plane import HalfDiagonal\n"
+        "from vitscope.measures.fourier.spectra import HalfDiagonal\n"
         "for channels, size in ((192, 16), (64, 32), (512, 8), (3, 31)):\n"
         "    rng = np.random.default_rng(0)\n"
         "    maps = rng.normal(size=(2, channels, size, size)).astype(np.float32)\n"

@@ -130,7 +130,7 @@ def _arrange_groups(columns: Sequence[int], bar: float) -> tuple[list[list[int]]
     return arrange(ceil(len(columns) / len(lines)))
 
 
-def groups_of_panels(
+def groups_of_pictures(
     shapes: Sequence[tuple[int, int]], text: float = 0, one_scale: bool = False
 ) -> Groups:
     """Return groups of square panels without axes, side by side where they are narrow.
