@@ -98,13 +98,13 @@ rule all_of_study:
 
 
 rule refuse_study:
-    """Report the error of a study that cannot be read, when a file of it is requested."""
+    """Report the error of a study that was not read, when a file of it is requested."""
     input:
-        lambda wildcards: exit_on_user_error(ALL_STUDIES.__getitem__, wildcards.unreadable),
+        lambda wildcards: exit_on_user_error(ALL_STUDIES.refuse_unread, wildcards.unread),
     output:
-        "<figures>/{unreadable}/{file}",
-        "<results>/{unreadable}/{file}",
+        "<figures>/{unread}/{file}",
+        "<results>/{unread}/{file}",
     wildcard_constraints:
-        unreadable=one_of(set(ALL_STUDIES) - set(STUDIES)),
+        unread=one_of(set(ALL_STUDIES) - set(STUDIES)),
         file=".+",
     localrule: True

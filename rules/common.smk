@@ -60,10 +60,21 @@ ALL_STUDIES = exit_on_user_error(find_studies, config, "config/config.yaml or --
 DEFAULT = ALL_STUDIES.default
 
 
+def studies_to_read():
+    """Return the studies that a command may reach, since reading all takes longer than planning.
+
+    Rules of another workflow, and a program that is not Snakemake's, may ask for files of any.
+    """
+    ours = Path(workflow.basedir).is_relative_to(package_data.ROOT)
+    program = "/".join(Path(sys.argv[0]).parts[-2:])
+    named = ours and program in ("bin/snakemake", "snakemake/__main__.py")
+    return ALL_STUDIES.reached_from(sys.argv[1:]) if named else ALL_STUDIES
+
+
 exit_on_user_error(ALL_STUDIES.__getitem__, DEFAULT)
 # The studies that can be read; the error of another is reported when a file of it is requested.
 STUDIES = {}
-for study_name in ALL_STUDIES:
+for study_name in studies_to_read():
     with suppress(VitscopeError):
         STUDIES[study_name] = ALL_STUDIES[study_name]
 
