@@ -32,15 +32,15 @@ include: "rules/inputs/shared.smk"
 
 wildcard_constraints:
     study=one_of(STUDIES),
-    model=one_of(names_in("models")),
-    dataset=one_of(names_in("data")),
-    split=one_of(named_by(lambda study: [s for d in study.data.values() for s in d.splits])),
+    model=ANY_NAME,
+    dataset=ANY_NAME,
+    split=ANY_NAME,
     buildup=one_of(names_in("buildups")),
     step=r"\d+",
     format=one_of(targets.VIDEO_FORMATS),
     table=one_of(named_by(Study.tables)),
     measure=one_of({*registry.names(), *names_in("own_measures")}),
-    snapshot=one_of(named_by(lambda study: [s for m in study.models.values() for s in m.moments()])),
+    snapshot=ANY_NAME,
     part=r"\d+",
     epoch=r"\d+",
 

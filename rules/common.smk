@@ -102,6 +102,10 @@ def shown_in(section):
     return one_of(found | set(shown[DEFAULT]))
 
 
+# Matches a name that nothing else in a path resembles: `study_of` refuses those that a study lacks.
+ANY_NAME = r"[^/.+]+"
+# Where a path may also be a figure's, or a file of weights that was trained without this workflow.
+MODELS = one_of(names_in("models"))
 # Values of these wildcards may begin with the folder of their study, as in `mini/fig9`.
 SHOWN = ("figure", "video", "buildup", "folder")
 
@@ -109,7 +113,7 @@ SHOWN = ("figure", "video", "buildup", "folder")
 def study_of(wildcards):
     """Return the study of a path; a path that names none belongs to the default study.
 
-    Refuse names that this study lacks: wildcards match the names of all studies.
+    Refuse names that this study lacks.
     """
     folders = [wildcards.get(key, "").rpartition("/")[0] for key in SHOWN]
     name = wildcards.get("study") or "".join(folders) or DEFAULT
