@@ -68,7 +68,7 @@ def _one_rule(folder: Path) -> Path:
 def measure() -> list[Row]:
     """Time the figure from a clean clone, nothing to do, and a new style.
 
-    What is compared with one rule is processor time, which other programs on the machine change less.
+    Processor time is compared with one rule: other programs on the machine change it less.
     """
     figure = ["snakemake", "figures/fig9.pdf"]
     with _clone() as clone:

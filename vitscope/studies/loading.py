@@ -186,7 +186,9 @@ class StudyFiles(Mapping[str, Study]):
 
         The file of a study names another by the path of what that trains or makes.
         """
-        found = [name for name in self if name == self.default or any(name in word for word in words)]
+        found = [
+            name for name in self if name == self.default or any(name in word for word in words)
+        ]
         for each in found:
             text = ""
             # The error of a study that cannot be read is raised where it is.
