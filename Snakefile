@@ -1,9 +1,14 @@
 """From checkpoints to figures: each file of `rules/` is a stage, in the order of the includes."""
 
+import gc
+
 from snakemake.utils import min_version
 
 from vitscope import package_data
 
+# Search for garbage seldom, and never among what is imported and read: nearly all of it stays until
+# the end, and searching it takes a quarter of a run with nothing to do.
+gc.set_threshold(100_000, 20, 50)
 min_version("9.20")
 
 
@@ -27,15 +32,15 @@ include: "rules/inputs/shared.smk"
 
 wildcard_constraints:
     study=one_of(STUDIES),
-    model=one_of(names_in("models")),
-    dataset=one_of(names_in("data")),
-    split=one_of(named_by(lambda study: [s for d in study.data.values() for s in d.splits])),
+    model=ANY_NAME,
+    dataset=ANY_NAME,
+    split=ANY_NAME,
     buildup=one_of(names_in("buildups")),
     step=r"\d+",
     format=one_of(targets.VIDEO_FORMATS),
     table=one_of(named_by(Study.tables)),
     measure=one_of({*registry.names(), *names_in("own_measures")}),
-    snapshot=one_of(named_by(lambda study: [s for m in study.models.values() for s in m.moments()])),
+    snapshot=ANY_NAME,
     part=r"\d+",
     epoch=r"\d+",
 
@@ -64,6 +69,9 @@ include: "rules/inputs/buildups.smk"
 include: "rules/buildups.smk"
 include: "rules/inputs/provenance.smk"
 include: "rules/provenance.smk"
+
+
+gc.freeze()
 
 
 onstart:
@@ -98,13 +106,13 @@ rule all_of_study:
 
 
 rule refuse_study:
-    """Report the error of a study that cannot be read, when a file of it is requested."""
+    """Report the error of a study that was not read, when a file of it is requested."""
     input:
-        lambda wildcards: exit_on_user_error(ALL_STUDIES.__getitem__, wildcards.unreadable),
+        lambda wildcards: exit_on_user_error(ALL_STUDIES.refuse_unread, wildcards.unread),
     output:
-        "<figures>/{unreadable}/{file}",
-        "<results>/{unreadable}/{file}",
+        "<figures>/{unread}/{file}",
+        "<results>/{unread}/{file}",
     wildcard_constraints:
-        unreadable=one_of(set(ALL_STUDIES) - set(STUDIES)),
+        unread=one_of(set(ALL_STUDIES) - set(STUDIES)),
         file=".+",
     localrule: True

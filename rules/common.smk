@@ -60,10 +60,21 @@ ALL_STUDIES = exit_on_user_error(find_studies, config, "config/config.yaml or --
 DEFAULT = ALL_STUDIES.default
 
 
+def studies_to_read():
+    """Return the studies that a command may reach, since reading all takes longer than planning.
+
+    Rules of another workflow, and a program that is not Snakemake's, may ask for files of any.
+    """
+    ours = Path(workflow.basedir).is_relative_to(package_data.ROOT)
+    program = "/".join(Path(sys.argv[0]).parts[-2:])
+    named = ours and program in ("bin/snakemake", "snakemake/__main__.py")
+    return ALL_STUDIES.reached_from(sys.argv[1:]) if named else ALL_STUDIES
+
+
 exit_on_user_error(ALL_STUDIES.__getitem__, DEFAULT)
 # The studies that can be read; the error of another is reported when a file of it is requested.
 STUDIES = {}
-for study_name in ALL_STUDIES:
+for study_name in studies_to_read():
     with suppress(VitscopeError):
         STUDIES[study_name] = ALL_STUDIES[study_name]
 
@@ -91,6 +102,10 @@ def shown_in(section):
     return one_of(found | set(shown[DEFAULT]))
 
 
+# Matches a name that nothing else in a path resembles: `study_of` refuses those that a study lacks.
+ANY_NAME = r"[^/.+]+"
+# Where a path may also be a figure's, or a file of weights that was trained without this workflow.
+MODELS = one_of(names_in("models"))
 # Values of these wildcards may begin with the folder of their study, as in `mini/fig9`.
 SHOWN = ("figure", "video", "buildup", "folder")
 
@@ -98,7 +113,7 @@ SHOWN = ("figure", "video", "buildup", "folder")
 def study_of(wildcards):
     """Return the study of a path; a path that names none belongs to the default study.
 
-    Refuse names that this study lacks: wildcards match the names of all studies.
+    Refuse names that this study lacks.
     """
     folders = [wildcards.get(key, "").rpartition("/")[0] for key in SHOWN]
     name = wildcards.get("study") or "".join(folders) or DEFAULT

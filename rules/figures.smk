@@ -67,6 +67,7 @@ rule draw_blocks:
         "<logs>/figures/{folder}blocks_{model}.log",
     wildcard_constraints:
         folder=one_of({"", *(f"{study}/" for study in STUDIES)}),
+        model=MODELS,
     conda:
         "../envs/videos.yaml"
     resources:
@@ -95,6 +96,8 @@ rule draw_network:
         ),
     log:
         "<logs>/figures/{study}/network_{model}.log",
+    wildcard_constraints:
+        model=MODELS,
     localrule: True
     conda:
         "../envs/figures.yaml"

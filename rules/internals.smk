@@ -4,13 +4,9 @@ Numbers with `#` are issues of Snakemake that, once closed, make a use needless.
 Tests in tests/runs (test_failures, test_refusals, test_storage) fail if a use breaks.
 """
 
-import gc
 import logging
 from shutil import which
 
-# Collect garbage seldom: the objects of a plan stay, and searching them takes 1.1 of the 6.2 s of
-# processor time that the plan of a study of 483 jobs takes.
-gc.set_threshold(100_000, 20, 50)
 # On a full disk, do not print a traceback for each line of Snakemake's log.
 logging.raiseExceptions = False
 

@@ -136,7 +136,7 @@ use rule merge as measure_latents with:
     """Measure kept latents, shard by shard, and merge the parts; or merge what passes measured."""
     wildcard_constraints:
         measure=measures_that(in_parts=True, of_latents=True),
-        model=one_of(names_in("models") | named_by(Study.pairs)),
+        model=r"[^/.]+",
     localrule: False
     resources:
         **requests_of("merge"),

@@ -20,6 +20,8 @@ rule train_model:
         "<logs>/{study}/training/{model}.log",
     benchmark:
         "<benchmarks>/{study}/training/{model}/init.tsv"
+    wildcard_constraints:
+        model=MODELS,
     conda:
         "../envs/torch.yaml"
     resources:
@@ -41,6 +43,8 @@ rule take_snapshot:
         weights="<results>/{study}/training/{model}/epoch_{epoch}.safetensors",
     log:
         "<logs>/{study}/training/{model}/epoch_{epoch}.log",
+    wildcard_constraints:
+        model=MODELS,
     localrule: True
     conda:
         "../envs/base.yaml"

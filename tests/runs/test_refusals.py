@@ -37,7 +37,7 @@ FAULTS = {
         "results/own/tables/feature_variance.parquet",
         without_batches,
     ),
-    # Where one study is broken, the others can be used; rules match models of any study.
+    # Where one study is broken, the others can be used; rules match any model.
     "a model of another study": Fault(
         "{place}/other.yaml: models: found 'mixer', allowed: resnet, vit.",
         "results/other/feature_variance/mixer.parquet",

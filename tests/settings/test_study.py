@@ -506,6 +506,23 @@ def test_lock_files_and_hidden_files_are_no_studies(tmp_path: Path) -> None:
     assert studies["own"].path == tmp_path / "own.yml"
 
 
+def test_a_command_reaches_the_studies_that_it_names_and_those_that_these_name(
+    tmp_path: Path,
+) -> None:
+    snapshots = {"init": {"path": "results/next/training/net/init.safetensors"}}
+    written(tmp_path, with_changes(**{"models.net.snapshots": snapshots}), "first.yaml")
+    written(tmp_path, with_changes(description="as in results/last/run.yaml"), "next.yaml")
+    written(tmp_path, STUDY, "last.yaml")
+    written(tmp_path, STUDY, "other.yaml")
+    studies = find_studies({"study": "other", "studies_dir": str(tmp_path)}, WHERE)
+    assert studies.reached_from([]) == ["other"]
+    assert studies.reached_from(["-n", "figures/next/all"]) == ["next", "other", "last"]
+    for word in ("figures/first/all", "measure:study=first,model=net"):
+        assert studies.reached_from([word]) == ["first", "other", "next", "last"]
+    with pytest.raises(VitscopeError, match=r"'first' was not read.*--config study=first"):
+        studies.refuse_unread("first")
+
+
 def test_two_studies_of_a_name_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path, STUDY, "mini.yaml")
     assert config_refusal(studies_dir=str(path)) == (

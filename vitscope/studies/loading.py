@@ -1,11 +1,12 @@
 """Find studies, read each, and check it completely before anything runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from vitscope.data import opening
 from vitscope.errors import VitscopeError, check_known
@@ -171,6 +172,30 @@ class StudyFiles(Mapping[str, Study]):
                 self.broken[name] = error
                 raise
         return self._loaded[name]
+
+    def refuse_unread(self, name: str) -> NoReturn:
+        """Raise the error of a study, or the one that nothing has named it."""
+        self[name]
+        raise VitscopeError(
+            f"The study '{name}' was not read, since no word of the command names it: add it, as "
+            f"in --config study={name}."
+        )
+
+    def reached_from(self, words: Collection[str]) -> list[str]:
+        """Return the default study, those in words of a command, and those that their files name.
+
+        The file of a study names another by the path of what that trains or makes.
+        """
+        found = [
+            name for name in self if name == self.default or any(name in word for word in words)
+        ]
+        for each in found:
+            text = ""
+            # The error of a study that cannot be read is raised where it is.
+            with suppress(OSError):
+                text = self.files[each].read_text(encoding="utf-8", errors="replace")
+            found += [name for name in self if name not in found and f"/{name}/" in text]
+        return found
 
 
 def find_studies(config: Mapping[str, Any], where: str) -> StudyFiles:
