@@ -1,14 +1,9 @@
 """From checkpoints to figures: each file of `rules/` is a stage, in the order of the includes."""
 
-import gc
-
 from snakemake.utils import min_version
 
 from vitscope import package_data
 
-# Search for garbage seldom, and never among what is imported and read: nearly all of it stays until
-# the end, and searching it takes a quarter of a run with nothing to do.
-gc.set_threshold(100_000, 20, 50)
 min_version("9.20")
 
 
@@ -70,7 +65,7 @@ include: "rules/buildups.smk"
 include: "rules/inputs/provenance.smk"
 include: "rules/provenance.smk"
 
-
+# What was read stays: do not search it for garbage.
 gc.freeze()
 
 
