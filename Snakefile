@@ -65,6 +65,7 @@ include: "rules/buildups.smk"
 include: "rules/inputs/provenance.smk"
 include: "rules/provenance.smk"
 
+
 # What was read stays: do not search it for garbage.
 gc.freeze()
 

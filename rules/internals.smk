@@ -4,13 +4,9 @@ Numbers with `#` are issues of Snakemake that, once closed, make a use needless.
 Tests in tests/runs (test_failures, test_refusals, test_storage) fail if a use breaks.
 """
 
-import gc
 import logging
 from shutil import which
 
-# Search for garbage seldom: nearly all that a run has read stays until its end, and searching it
-# takes a quarter of the time of one with nothing to do.
-gc.set_threshold(100_000, 20, 50)
 # On a full disk, do not print a traceback for each line of Snakemake's log.
 logging.raiseExceptions = False
 
