@@ -113,8 +113,8 @@ accept: $(VENV)/.installed-dev ## make the tables and figures of the last run th
 
 images: $(VENV)/.installed-dev ## draw the pictures of README.md and docs/ that another study has, and the videos
 	$(BIN)/vitscope make figures/cifar100/fig9.png figures/cifar100/overview.png \
-		figures/walk.webp figures/walk_tokens.webp
-	cp figures/cifar100/fig9.png docs/images/fig9.png
+		figures/cifar100/without_scale.png figures/walk.webp figures/walk_tokens.webp
+	cp figures/cifar100/fig9.png figures/cifar100/without_scale.png docs/images/
 	cp figures/cifar100/overview.png docs/images/overview_cifar100.png
 	cp figures/walk.webp figures/walk_tokens.webp docs/images/
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vitscope.claims.chance import LEAST_TRAININGS, false_discovery_rates, mean_chance
-from vitscope.claims.claim import Claim, Evidence, Subject, Traits
+from vitscope.claims.claim import Claim, Evidence, Models, Subject, Traits
 from vitscope.claims.intervals import decide_by_interval, mean_interval
 from vitscope.claims.points import Points, PublishedCurve, at_snapshots
 from vitscope.claims.statistics import HALF, Found
@@ -39,7 +39,12 @@ def count_claims(
         for model in models
     }
     order = [*traits]
-    found = [(subject, claim) for claim in evidence.claims for subject in claim.about(traits)]
+    found = [
+        (subject, claim)
+        for claim in evidence.claims
+        for subject in claim.about(traits)
+        if _of_same_images(traits, subject)
+    ]
     # Sort by model; the claims of a model keep their order.
     subjects = sorted(found, key=lambda each: [order.index(model) for model in each[0]])
     table = tables[evidence.table]
@@ -54,6 +59,12 @@ def count_claims(
         for row in _count_each_claim(evidence, shown, subjects, published)
     ]
     return pd.DataFrame(rows, columns=list(COUNTED))
+
+
+def _of_same_images(traits: Models, subject: Subject) -> bool:
+    """Tell whether networks see the same images: errors on others say nothing of the two."""
+    one, *others = [traits[model].settings.get("images") for model in subject]
+    return all(each == one for each in others)
 
 
 def _side_of_norms(blocks: pd.DataFrame, model: str) -> str | None:

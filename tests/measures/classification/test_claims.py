@@ -207,3 +207,11 @@ def test_published_decisions_are_judged():
     ends = row["published_value"] + half * np.array([-1, 1])
     assert [row["published_low"], row["published_high"]] == pytest.approx(ends, abs=0.08 * half)
     assert row["published_verdict"] == "yes"
+
+
+def test_networks_are_compared_on_the_same_images_alone():
+    on = {name: {"images": {"kind": kind}} for name, kind in (("vit", "a"), ("resnet", "b"))}
+    assert count("fit", EXAMPLES["fit"], ["vit", "resnet"], None, on).empty
+    on["resnet"] = on["vit"]
+    found = count("fit", EXAMPLES["fit"], ["vit", "resnet"], None, on)
+    assert {"weak_bias_fits_worse", "weak_bias_errs_more"} <= {*found["claim"]}
