@@ -96,7 +96,7 @@ def test_published_points_of_two_metrics_are_one_point(published):
 def test_the_legend_names_each_look_once_with_all_models_that_have_it(published):
     (legend,) = legends_of(published)
     labels = [text.get_text() for text in legend.get_texts()]
-    assert labels[:2] == ["ResNet or CNN", "ViT or ViT (scenes)"]
+    assert labels[:2] == ["ResNet or ResNet (scenes) or CNN", "ViT or ViT (scenes)"]
     of_blocks = {*LABELS_OF_KINDS.values(), INTERVAL}
     named = [name for label in labels if label not in of_blocks for name in label.split(" or ")]
     assert sorted(named) == sorted({each.label for figure in shown() for each in figure.members

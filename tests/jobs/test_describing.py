@@ -13,7 +13,8 @@ def test_figures_of_a_report_have_titles_of_their_own(name: str) -> None:
 
 def test_models_stand_in_titles_where_they_tell_figures_apart() -> None:
     study = load_study(BUNDLED_STUDIES / "mini.yaml")
-    assert title_of_figure(study, "fig9") == "Feature map variance by depth: ResNet; ViT (scenes)"
+    shown = "Feature map variance by depth: ResNet (scenes); ViT (scenes)"
+    assert title_of_figure(study, "fig9") == shown
     assert title_of_figure(study, "figD1").endswith(": PiT; Swin; 3 more")
     assert (
         title_of_figure(study, "fig10a") == "Similarity of the feature maps at all pairs of depths"

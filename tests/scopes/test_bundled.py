@@ -35,7 +35,7 @@ def test_they_are_small_and_find_the_class(name: str) -> None:
     assert sum(each.numel() for each in given["model"].parameters()) <= 500_000
     scope = look(**given)
     found = scope.predictions
-    assert 0.6 < (found["prediction"] == found["label"]).mean() < 0.98
+    assert 0.5 < (found["prediction"] == found["label"]).mean() < 0.98
     assert len(scope.blocks) >= 9
 
 
