@@ -52,6 +52,12 @@ SEVERAL = {
     "averaging": {"fourier": 1, "feature_variance": 1, "reliability": 1},
     "robustness": {"robustness": 3, "corruption_error": 1},
     "variance_and_share": {"feature_variance": 1, "spatial_share": 1},
+    "without_scale": {
+        "normalized_variance": 1,
+        "feature_variance": 1,
+        "spatial_share": 2,
+        "fourier": 1,
+    },
     "variance_by_epoch": {"feature_variance": 2, "fourier": 1},
 }
 BY_BATCH = {"hessian": 6, "hessian_by_batch": 6, "curvature": 6, "curvature_by_layer": 6}

@@ -161,12 +161,15 @@ def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Itera
     for kind in kinds:
         # The figure of this kind is there already, with published points.
         name = "fig9" if kind == "feature_variance" else kind
-        of_pairs = registry.declared(registry.kinds()[kind].measure).of_pairs
+        declared = registry.kinds()[kind]
+        of_pairs = registry.declared(declared.measure).of_pairs
         # The ViT has snapshots, the ResNet a history.
         model = "resnet" if kind == "training" else "vit"
         shown = {"pairs": [["vit", "resnet"]]} if of_pairs else {"models": [model]}
+        if declared.all_pairs:
+            shown = {"models": ["vit", "resnet"]}
         figure = settings["figures"].setdefault(name, {"kind": kind, **shown})
-        if registry.kinds()[kind].snapshots:
+        if declared.snapshots:
             figure["snapshots"] = ["end"]
 
 

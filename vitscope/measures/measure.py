@@ -55,7 +55,7 @@ class Multiples:
 
 
 @dataclass(frozen=True)
-class ByEpoch(Multiples):
+class ByEpoch:
     """Says whether models are shown after several epochs of their training."""
 
     by_epoch: bool | None = optional(
@@ -67,7 +67,7 @@ class ByEpoch(Multiples):
 
 
 @dataclass(frozen=True)
-class ByBlock(ByEpoch):
+class ByBlock(ByEpoch, Multiples):
     """Says how a value is drawn that blocks raise or lower."""
 
     change: bool | None = optional(
