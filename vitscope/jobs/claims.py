@@ -75,13 +75,13 @@ def _describe_shown_in_claims_job(study: Study, figure: str) -> Values:
 def traits_for_claims_job(study: Study, model: str) -> Values:
     """Return the traits that distinguish a model, with the defaults of its family in `arch`.
 
-    `images` is the source of its images.
+    `images` says which images it is measured on.
     """
     entry, said = study.models[model], study.traits_of(model)
     others = {key: value for key, value in said.items() if not key.startswith("arch.")}
     arch = complete_family_arch(entry.family, entry.arch)
-    source = {"images": study.dataset_of(model).source}
-    return others | source | {f"arch.{key}": value for key, value in arch.items()}
+    images = {"images": study.settings_of_images(model)}
+    return others | images | {f"arch.{key}": value for key, value in arch.items()}
 
 
 def count_claims_from_job_inputs(

@@ -65,17 +65,8 @@ def _list_of_study(
         accuracy = 100 - errors[model] if model in errors else _last_accuracy(entry.history)
         said = "–" if accuracy is None else f"{accuracy:.1f} %"
         how = f"{recipe.epochs}, {recipe.learning_rate:g}"
-        yield (
-            accuracy or 0.0,
-            (
-                entry.label,
-                f"`{study.name}`",
-                entry.data,
-                how,
-                said,
-                *(counts.get(each, "–") for each in _OF),
-            ),
-        )
+        cells = [counts.get(each, "–") for each in _OF]
+        yield accuracy or 0.0, (entry.label, f"`{study.name}`", entry.data, how, said, *cells)
 
 
 def _last_accuracy(history: "Mapping[str, Any] | None") -> float | None:

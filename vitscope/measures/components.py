@@ -3,6 +3,7 @@
 import pandas as pd
 
 from vitscope.claims.claim import rows_of_blocks, with_subsampling
+from vitscope.drawing.figure import Members, rows_of
 
 COMPONENT = "delta_log_amplitude"
 # Claims that blocks change the component.
@@ -20,6 +21,12 @@ def ends_of_curves(curves: pd.DataFrame) -> pd.DataFrame:
     ends = curves.groupby("index").tail(1).reset_index(drop=True)
     values = [COMPONENT, "ci_low", "ci_high"]
     return ends.assign(**ends[values].where(ends["frequency"] > 0))
+
+
+def ends_of_models(table: pd.DataFrame, members: Members) -> pd.DataFrame:
+    """Return the rows at 1.0 pi of all cut points, for all models."""
+    curves = diagonals(table)
+    return pd.concat(ends_of_curves(rows_of(curves, member.model)) for member in members)
 
 
 def components_of_blocks(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:

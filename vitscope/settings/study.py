@@ -22,6 +22,18 @@ LOCK_SUFFIX = ".lock.yaml"
 PAGES_OF_STUDY = ("claims", "overview", "published")
 # Networks are trained on the first split, and tested on the second after each epoch.
 TRAINING_SPLITS = ("train", "test")
+# Settings in which data sets may differ and still have the same images in the same order.
+MAY_DIFFER = (
+    "class_index",
+    "class_names",
+    "classes",
+    "corrupted",
+    "image_size",
+    "interpolation",
+    "mean",
+    "resize",
+    "std",
+)
 
 Section = TypeVar("Section")
 NAMED: Settings = {"propertyNames": keys.NAME}
@@ -118,6 +130,12 @@ class Study:
 
     def dataset_of(self, model: str) -> keys.Dataset:
         return self.data[self.models[model].data]
+
+    def settings_of_images(self, model: str) -> Settings:
+        """Return what decides which images a model is measured on, and in which order."""
+        data = asdict(self.dataset_of(model))
+        kept = {name: value for name, value in data.items() if name not in MAY_DIFFER}
+        return kept | {"splits": data["splits"][self.analysis.split]}
 
     def network(self, model: str) -> Settings:
         """Return the settings to build and feed a model, as plain values."""

@@ -19,24 +19,12 @@ from vitscope.package_data import PUBLISHED_POINTS, ROOT
 from vitscope.settings.keys import BuildUp, Figure, Model, Settings, Style, VideoSettings
 from vitscope.settings.section import schema_of_section
 from vitscope.settings.snapshots import END
-from vitscope.settings.study import PAGES_OF_STUDY, TRAINING_SPLITS, Study
+from vitscope.settings.study import MAY_DIFFER, PAGES_OF_STUDY, TRAINING_SPLITS, Study
 from vitscope.studies.data_sets import check_data_sets
 
 CHECKPOINTS = ROOT / "resources" / "checkpoints"
 # The columns that published points of a build-up need.
 OF_BUILDUP = {"branch", "msa_number", "accuracy"}
-# Settings in which data sets may differ and still have the same images in the same order.
-MAY_DIFFER = (
-    "class_index",
-    "class_names",
-    "classes",
-    "corrupted",
-    "image_size",
-    "interpolation",
-    "mean",
-    "resize",
-    "std",
-)
 # For each view, the settings of a video that apply to no other view.
 OF_VIEWS = {"heads": ("block", "heads", "query", "brightest"), "rollout": ("fusion",)}
 
@@ -138,18 +126,12 @@ def _check_models_of_figure(study: Study, key: str, figure: Figure) -> None:
         if model not in study.models:
             raise unknown(study.path, f"{key}.{given}", model, study.own_models)
     for one, other in figure.pairs:
-        if _settings_of_images(study, one) != _settings_of_images(study, other):
+        if study.settings_of_images(one) != study.settings_of_images(other):
             raise VitscopeError(
                 f"{study.path}: {key}.{given}: found '{one}' on data.{study.models[one].data} and "
                 f"'{other}' on data.{study.models[other].data}, allowed: two models on the same "
                 f"images: data sets that differ in nothing but {listed(MAY_DIFFER)}."
             )
-
-
-def _settings_of_images(study: Study, model: str) -> Settings:
-    data, split = asdict(study.dataset_of(model)), study.analysis.split
-    kept = {name: value for name, value in data.items() if name not in MAY_DIFFER}
-    return kept | {"splits": data["splits"][split]}
 
 
 def _check_figure_by_epoch(study: Study, key: str, figure: Figure) -> None:

@@ -5,8 +5,8 @@ from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.changes import Change
 from vitscope.drawing.charts import Chart, Curve, Rows, Steps, Theirs
 from vitscope.drawing.epochs import SharesByEpoch, ValueByEpoch, plot_by_epoch
-from vitscope.drawing.figure import Members, rows_of
-from vitscope.measures.components import COMPONENT, diagonals, ends_of_curves
+from vitscope.drawing.figure import Members
+from vitscope.measures.components import COMPONENT, ends_of_models
 
 _VARIANCE = "Feature map variance"
 CHANGE_OF_VARIANCE = Change("Change of variance (%)", ratio=True, linear=1)
@@ -49,20 +49,15 @@ def plot_without_scale(
 
     Models after several epochs have a column each, as any others.
     """
-    tables = normalized, variance, share, _high_frequencies(fourier, members)
+    tables = normalized, variance, share, ends_of_models(fourier, members)
     return _WITHOUT_SCALE(*tables, members=members)
-
-
-def _high_frequencies(fourier: pd.DataFrame, members: Members) -> pd.DataFrame:
-    curves = diagonals(fourier)
-    return pd.concat(ends_of_curves(rows_of(curves, member.model)) for member in members)
 
 
 def plot_variance_by_epoch(
     variance: pd.DataFrame, fourier: pd.DataFrame, members: Members
 ) -> Figure:
     """Draw the variance by epoch, and below shares of blocks by two values that they change."""
-    ends = _high_frequencies(fourier, members)
+    ends = ends_of_models(fourier, members)
     shares = [
         SharesByEpoch(variance, "variance", CHANGE_OF_VARIANCE),
         SharesByEpoch(ends, COMPONENT, CHANGE_OF_ENDS),

@@ -9,10 +9,10 @@ from vitscope.claims.points import AllPublished
 from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_limits
 from vitscope.drawing.changes import Change
 from vitscope.drawing.charts import AlongX, Chart, Curve, Rows, Theirs
-from vitscope.drawing.figure import Members, rows_of
+from vitscope.drawing.figure import Members
 from vitscope.drawing.looks import DIAGONAL, FREQUENCY_BANDS, curve_of_depth
 from vitscope.drawing.panels import LEAST_ALIKE, make_panels, stack_panels
-from vitscope.measures.components import diagonals, ends_of_curves
+from vitscope.measures.components import diagonals, ends_of_models
 from vitscope.measures.scores import with_accuracy_intervals
 
 AMPLITUDE = "Δ log amplitude"
@@ -104,12 +104,6 @@ def plot_averaging(
     legend.add_line("calibrated", DIAGONAL)
     legend.draw(panels.figure)
     return panels.figure
-
-
-def ends_of_models(table: pd.DataFrame, members: Members) -> pd.DataFrame:
-    """Return the rows at 1.0 pi of all cut points, for all models."""
-    curves = diagonals(table)
-    return pd.concat(ends_of_curves(rows_of(curves, member.model)) for member in members)
 
 
 def plot_spectrum(table: pd.DataFrame, members: Members) -> Figure:

@@ -180,10 +180,14 @@ class Ways:
             return isinstance(source, Value) and self.adds(source.operation)
         if operation.name in ops.MOVES | _PARTIAL:
             return False
-        if stack := summed_stack(self.flow, operation):
-            index = stack[0]
+        index = self._with_addends(index)
         parts, leaves = self.addends(index), flat_arguments(self.flow.operations[index])
         return len({leaves[place] for place in (*parts.added, *parts.computed)}) > 1
+
+    def _with_addends(self, index: int) -> int:
+        """Return the operation whose operands are added: the stack that a sum sums up, or it."""
+        stack = summed_stack(self.flow, self.flow.operations[index])
+        return stack[0] if stack else index
 
     def way(self, stream: int, end: int) -> Way | None:
         """Return the way of a stream to the operation `end`; None if there is no way with a sum."""
@@ -243,8 +247,7 @@ class Ways:
 
         This is a unit of a residual stream, whether or not all paths of the network meet there.
         """
-        stacked = summed_stack(self.flow, self.flow.operations[index])
-        added = self.flow.operations[stacked[0] if stacked else index]
+        added = self.flow.operations[self._with_addends(index)]
         operands = [*dict.fromkeys(added.operands())]
         for value in operands if self.adds(index) else ():
             origin = self._origin(value, first)

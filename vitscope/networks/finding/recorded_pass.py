@@ -94,8 +94,8 @@ class RecordedPass:
         maps, as a second tower has, and end in no map.
         """
         # Sums of tokens whose places are lost count too, to be told of.
-        sums = self._sums(0, self.order[-1])
-        sums = [i for i in sums if self.holds_many_vectors(i) or self.maps.layout(i)]
+        every = self._sums(0, self.order[-1])
+        sums = [i for i in every if self.holds_many_vectors(i) or self.maps.layout(i)]
         last = next((i for i in reversed(sums) if self.ways.adds_branch(i, 0)), None)
         if last is None:
             return self.dominators
