@@ -277,6 +277,6 @@ def test_what_cannot_be_changed_is_refused(scope: Scope) -> None:
     assert "channels: found [999]" in refusal(ask, name, of="stream", channels=[999])
     other = ask(name, lambda values: values[:, :1])
     assert "a tensor of the same shape" in refusal(other.table, "predictions")
-    assert "save the scope of the network as it is" in refusal(ask(name).save, "folder")
+    assert "Save the scope of the network as it is" in refusal(ask(name).save, "folder")
     assert "takes gradients" in refusal(ask(name).table, "class_maps")
     assert "class_maps" not in ask(name).available()

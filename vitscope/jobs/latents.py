@@ -63,21 +63,22 @@ def extract_latents_job(
     from vitscope.jobs.opening import open_images, open_running, origin_of_opened_checkpoint
     from vitscope.networks.running.latents import shapes_of, write_latents
 
-    network, device = open_running(inputs, values, resources, first=not values["shard"])
+    network, device, changed = open_running(inputs, values, resources, first=not values["shard"])
     images, settings = open_images(inputs["images"]), values["network"]
     rows = shard_rows(len(images), values["shard"], **values["selection"])
     origin = {"data_sha256": images.digest, ROWS: json.dumps(rows)}
-    write_latents(
-        network,
-        read_cut_points(inputs["blocks"]),
-        [*shapes_of(inputs["blocks"]).values()],
-        images.batches(rows, values["batch_size"], settings["mean"], settings["std"]),
-        len(rows),
-        outputs["latents"],
-        dtype=values["dtype"],
-        device=device,
-        metadata=origin | origin_of_opened_checkpoint(inputs["checkpoint"]),
-    )
+    with changed:
+        write_latents(
+            network,
+            read_cut_points(inputs["blocks"]),
+            [*shapes_of(inputs["blocks"]).values()],
+            images.batches(rows, values["batch_size"], settings["mean"], settings["std"]),
+            len(rows),
+            outputs["latents"],
+            dtype=values["dtype"],
+            device=device,
+            metadata=origin | origin_of_opened_checkpoint(inputs["checkpoint"]),
+        )
 
 
 EXTRACT_LATENTS = Job(

@@ -15,12 +15,12 @@ from vitscope.jobs.latents import (
     values_of_latents_job,
     work_of_shard,
 )
+from vitscope.jobs.networks import modules_of_network
 from vitscope.measures import registry
 from vitscope.measures.columns import OF_IMAGE
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.measure import OF_CASE, Case, Measure, Work
 from vitscope.measures.needs import CHECKPOINT, MadeInput
-from vitscope.networks.building.family import module_of
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 from vitscope.settings.snapshots import END
 from vitscope.typed import call_typed
@@ -54,7 +54,7 @@ def _values_of_measure_job(study: Study, names: Names) -> Values:
         each for each in need.inputs.values() if isinstance(each, MadeInput) and case.names(each)
     ]
     builds = any(each.job == CHECKPOINT.job for each in made)
-    built = [module_of(study.models[case.model].family)] if builds else []
+    built = modules_of_network(study, case.model) if builds else []
     return {
         **found,
         **{key: OF_CASE[key](case) for key in need.values},
@@ -92,7 +92,8 @@ def _measure_inputs(
     """Return what a measure finds in its inputs, and where it comes from."""
     compute, opens = map(resolve_name, values["modules"][:2])
     opened = opens(inputs, values, resources)
-    measured = call_typed(compute, opened.given, values=values["settings"])
+    with opened.changed:
+        measured = call_typed(compute, opened.given, values=values["settings"])
     columns = values["columns"]["columns"]
     if opened.rows is not None:
         measured = name_measured_images(measured, columns, opened.rows, values["first_image"])
@@ -203,18 +204,19 @@ def measure_pass_job(inputs: Files, outputs: Files, values: Values, resources: R
             part.append(call_typed(compute, given, values=measures[name]["settings"]))
 
     shard = values["pass"]
-    network, device = open_running(inputs, values, resources, first=not shard["shard"])
-    hold_latents_of_shard(
-        network,
-        inputs["blocks"],
-        images,
-        measure_maps,
-        label=resources.label or "the network",
-        settings=values["network"],
-        together=values["together"],
-        device=device,
-        **shard,
-    )
+    network, device, changed = open_running(inputs, values, resources, first=not shard["shard"])
+    with changed:
+        hold_latents_of_shard(
+            network,
+            inputs["blocks"],
+            images,
+            measure_maps,
+            label=resources.label or "the network",
+            settings=values["network"],
+            together=values["together"],
+            device=device,
+            **shard,
+        )
     rows = shard_rows(len(images), shard["shard"], **shard["selection"])
     origin = {"data_sha256": images.digest, **origin_of_opened_checkpoint(inputs["checkpoint"])}
     written = {}

@@ -13,10 +13,19 @@ if TYPE_CHECKING:
     from vitscope.networks.finding.blocks import Blocks
 
 
+# Describes the interventions of a study, in jobs of networks that have some.
+INTERVENES = "vitscope.networks.running.asked_interventions:describe_study_interventions"
+
+
+def modules_of_network(study: Study, model: str) -> list[str]:
+    """Return the modules that a job of a network reaches by computed names."""
+    entry = study.models[model]
+    return [module_of(entry.family), *([INTERVENES] if entry.interventions else [])]
+
+
 def with_network(study: Study, model: str) -> Values:
     """Return the settings that build a model's network, and the module that builds it."""
-    network = study.network(model)
-    return {"network": network, "modules": [module_of(network["family"])]}
+    return {"network": study.network(model), "modules": modules_of_network(study, model)}
 
 
 def checkpoint_entry(study: Study, names: Names) -> Values:

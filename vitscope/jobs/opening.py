@@ -1,8 +1,10 @@
 """Open the inputs of jobs and of measures, from paths or from objects in memory."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from vitscope.data.building import open_split_file
@@ -17,6 +19,7 @@ from vitscope.files.tables import (
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
 from vitscope.jobs.job import Files, Resources, Values
+from vitscope.jobs.networks import INTERVENES
 from vitscope.measures import given
 from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
 from vitscope.networks.running.prediction_table import PREDICTIONS, read_labelled_predictions
@@ -31,26 +34,21 @@ if TYPE_CHECKING:
 def open_network(
     checkpoint: Any,
     network: Mapping[str, Any],
-    counted: Callable[[int], object] | None = None,
     proved_on: "torch.device | None" = None,
 ) -> "nn.Module":
     """Build a network with the weights of a converted checkpoint; return a given network as it is.
 
-    `counted` is called with the number of images of each batch. If `proved_on` is a device, refuse
-    a network whose results differ between two passes on this device.
+    If `proved_on` is a device, refuse a network whose results differ between two passes on it.
     """
     if not isinstance(checkpoint, str):
         in_memory: nn.Module = checkpoint
         return in_memory
-    from vitscope.networks.building.networks import count_images_into_network
     from vitscope.networks.checkpoints.conversion import load_converted_model
     from vitscope.networks.running.predictions import refuse_unrepeatable_predictions
 
     opened = load_converted_model(Path(checkpoint), network)
     if proved_on:
         refuse_unrepeatable_predictions(opened, network, proved_on)
-    if counted:
-        count_images_into_network(opened, counted)
     return opened
 
 
@@ -81,13 +79,14 @@ class Opened:
 
     `given` is the input, and `origin` the metadata of the table. `named` has the values of columns
     that name what all rows are about. `rows` lists the rows of the split whose feature maps are
-    measured, if any.
+    measured, if any. `changed` is entered to measure: it makes the interventions in the network.
     """
 
     given: Any
     origin: Mapping[str, str]
     named: Mapping[str, str] = field(default_factory=dict)
     rows: Sequence[int] | None = None
+    changed: AbstractContextManager[None] = field(default_factory=nullcontext)
 
 
 def open_latents(inputs: Files, values: Values, resources: Resources) -> Opened:
@@ -120,7 +119,7 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
     predictions, alike = inputs.get("predictions"), inputs.get("alike")
     corruptions = values["settings"]["corruptions"] if "corrupted" in inputs else []
     corrupted = [Path(inputs["corrupted"], f"{name}.safetensors") for name in corruptions]
-    network, device = open_running(inputs, values, resources, not values["part"])
+    network, device, changed = open_running(inputs, values, resources, not values["part"])
     found = given.OnModel(
         model=values["model"],
         network=network,
@@ -138,7 +137,7 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
     origin |= warning_metadata(read_warnings(filter(None, [predictions, blocks])))
     if found.alike:
         origin["training_sha256"] = found.alike.metadata["data_sha256"]
-    return Opened(found, origin)
+    return Opened(found, origin, changed=changed)
 
 
 def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
@@ -146,7 +145,7 @@ def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
     from vitscope.training.batches import AugmentedImages
 
     images, points = AugmentedImages(inputs["images"]), read_cut_points(inputs["blocks"])
-    network, device = open_running(inputs, values, resources, not values["part"], counted=False)
+    network, device, _ = open_running(inputs, values, resources, not values["part"], counted=False)
     drawn_from = open_images(inputs["drawn_from"]) if "drawn_from" in inputs else None
     found = given.OnLoss(network, images, device, points, resources.say_of_it, drawn_from)
     snapshot = values["snapshot"]
@@ -175,12 +174,30 @@ def open_weights(inputs: Files, values: Values, resources: Resources) -> Opened:
 
 def open_running(
     inputs: Files, values: Values, resources: Resources, first: bool = True, counted: bool = True
-) -> "tuple[nn.Module, torch.device]":
-    """Open a network and its device.
+) -> "tuple[nn.Module, torch.device, AbstractContextManager[None]]":
+    """Open a network and its device, and the context in which its interventions are made.
 
     If `first`, check that two passes give the same results; if `counted`, count the images that
     pass through the network.
     """
-    device = open_job_device(values["device"])
-    count, proved_on = resources.count if counted else None, device if first else None
-    return open_network(inputs["checkpoint"], values["network"], count, proved_on), device
+    checkpoint, device = inputs["checkpoint"], open_job_device(values["device"])
+    network = open_network(checkpoint, values["network"], device if first else None)
+    changed = _open_interventions(network, inputs, values, device)
+    if counted and isinstance(checkpoint, str):
+        from vitscope.networks.building.networks import count_images_into_network
+
+        count_images_into_network(network, resources.count)
+    return network, device, changed
+
+
+def _open_interventions(
+    network: "nn.Module", inputs: Files, values: Values, device: "torch.device"
+) -> AbstractContextManager[None]:
+    if "interventions" not in values["network"]:
+        return nullcontext()
+    from vitscope.networks.running.intervening import intervening
+
+    blocks, images = inputs["blocks"], open_images(inputs["images"])
+    sizes = BLOCKS.read(blocks)[["height", "width"]].itertuples(index=False, name=None)
+    about = values["network"], read_cut_points(blocks), [*sizes], images, device
+    return intervening(network, resolve_name(INTERVENES)(network, *about))

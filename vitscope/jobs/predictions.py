@@ -48,8 +48,9 @@ def predict_job(inputs: Files, outputs: Files, values: Values, resources: Resour
     rows = rows_to_classify(images, **values["selection"])
     labels = labels_of(images, rows)
     batches = images.batches(rows, values["batch_size"], settings["mean"], settings["std"])
-    network, device = open_running(inputs, values, resources)
-    predictions = predict(network, batches, labels, device, images.outputs)
+    network, device, changed = open_running(inputs, values, resources)
+    with changed:
+        predictions = predict(network, batches, labels, device, images.outputs)
     # Do not warn if labels are unknown or not the truth: predictions may rightly differ.
     are_truth = values["labels_are_truth"] and (labels >= 0).all()
     warnings = warn_about_predictions(values["model"], images, predictions) if are_truth else []

@@ -505,6 +505,11 @@ class Measure:
         case = Case(self, study, model, part, images, cut_points)
         return self.takes(case) if self.takes else None
 
+    def takes_gradients(self, study: "Study", model: str) -> bool:
+        work = self.work(study, model, 0, 1, 1)
+        keeps = work.keeps if work else ""
+        return self.need.of_training or keeps in ("gradient", "product")
+
     def check(self, study: "Study") -> None:
         """Refuse settings and models that cannot be measured, with an error of one sentence."""
         if self.need.of_training:
@@ -514,6 +519,11 @@ class Measure:
         if self.refuse_settings:
             self.refuse_settings(Case(self, study, model=""))
         for model in study.models_of(self.name):
+            if study.models[model].interventions and self.takes_gradients(study, model):
+                raise VitscopeError(
+                    f"{study.path}: models.{model}.interventions: '{self.name}' takes gradients, "
+                    f"and none passes through an intervention: leave the model out of its figures."
+                )
             if self.refuse:
                 self.refuse(Case(self, study, model))
 

@@ -31,9 +31,9 @@ from vitscope.networks.attention.finding import describe_what_is_read
 from vitscope.networks.building import networks, own_code
 from vitscope.networks.building.networks import Output
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT, Side
+from vitscope.networks.running.asked_interventions import AskedIntervention, How, Tokens
 from vitscope.networks.running.intervening import Intervention, Of
 from vitscope.scopes.images import WantedImages, split_file_in, store_scope_images
-from vitscope.scopes.intervening import AskedIntervention, How, Tokens
 from vitscope.scopes.lending import choose_device_for_lending, device_of, lend
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save_as_study
@@ -255,7 +255,8 @@ class Scope(Tables):
         """
         if self._interventions:
             raise VitscopeError(
-                "No study names interventions: save the scope of the network as it is."
+                "Save the scope of the network as it is, and name the interventions in the study, "
+                "in `models.NAME.interventions`."
             )
         images = self._maker.images
         kinds = [kind for kind in self.kinds() if kind not in self._own]

@@ -31,9 +31,13 @@ from vitscope.networks.building.networks import (
     why_built_without_classifier,
 )
 from vitscope.networks.finding.cut_points import BLOCKS, CutPoint, read_cut_points
+from vitscope.networks.running.asked_interventions import (
+    AskedIntervention,
+    Running,
+    describe_intervention,
+)
 from vitscope.networks.running.intervening import Intervention, intervening
 from vitscope.networks.running.predictions import why_predictions_differ
-from vitscope.scopes.intervening import AskedIntervention, Running, describe_intervention
 from vitscope.scopes.lending import device_of, lend
 from vitscope.settings.keys import VideoSettings
 from vitscope.settings.snapshots import END
@@ -140,7 +144,7 @@ class Maker:
                 f"{table} needs pixels of 8 bits, which are corrupted before they are normalized: "
                 f"give images from 0 to 255, and mean= and std=."
             )
-        if self.interventions and self._takes_gradients(measured):
+        if self.interventions and measured.takes_gradients(self.study, self.model):
             return f"{table} takes gradients, and none passes through an intervention."
         if measured.need.of_images:
             return error_sentence_of(partial(measure.check, self.study))
@@ -148,11 +152,6 @@ class Maker:
         if table not in self._lacking:
             self._lacking[table] = error_sentence_of(partial(self.make, table))
         return self._lacking[table]
-
-    def _takes_gradients(self, measure: Measure) -> bool:
-        work = measure.work(self.study, self.model, 0, len(self.images), 1)
-        keeps = work.keeps if work else ""
-        return measure.need.of_training or keeps in ("gradient", "product")
 
     def intervene(self, asked: AskedIntervention) -> Intervention:
         """Return an intervention after those that are made here already."""

@@ -301,6 +301,32 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Change:
+    """A part of a network, and what takes its place in each pass."""
+
+    at: int | str = required("The name or the index of a cut point.")
+    how: Literal["zero", "mean", "resample", "scale"] = setting(
+        "zero",
+        "What takes the place of the values: zeros, their mean over the images that are measured, "
+        "those of another image, or the values times `factor`.",
+    )
+    of: Literal["branch", "stream", "heads"] = setting(
+        "branch",
+        "What is changed: the branch that joins the stream at the cut point, the stream there, or "
+        "the outputs of `heads` of the attention before it.",
+    )
+    heads: list[int] | None = optional("The heads that are changed, from 0.", minItems=1)
+    tokens: Literal["class", "registers", "positions"] | None = optional(
+        "The tokens of the branch or stream that are changed; all if left out."
+    )
+    channels: list[int] | None = optional(
+        "The channels of the branch or stream that are changed, from 0; all if left out.",
+        minItems=1,
+    )
+    factor: float | None = optional("What `scale` multiplies by.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pretraining:
     """How a model was pretrained and others were not, for the claims that compare them."""
 
@@ -367,6 +393,13 @@ class Model:
         "each once. They are sorted in the order in which the network computes them.",
         minItems=1,
         items=schema_of_section(Point),
+    )
+    interventions: list[Settings] = setting(
+        [],
+        "Changes in each pass in which the model is measured, one after another, to show beside "
+        "the network as it is: in tables of passes, not in those of weights or of the loss. Such a "
+        "model is a control.",
+        items=schema_of_section(Change),
     )
     norms: Literal["after", "before"] = setting(
         "after",

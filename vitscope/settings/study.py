@@ -121,7 +121,8 @@ class Study:
             **{f"training.{key}": value for key, value in recipe.items()},
             **({f"pretraining.{how.by}": how.unlike} if how else {}),
             **({"averages": [entry.averages]} if entry.averages else {}),
-            **({"control": True} if entry.control else {}),
+            **({"interventions": entry.interventions} if entry.interventions else {}),
+            **({"control": True} if entry.control or entry.interventions else {}),
         }
 
     def section(self, name: str, kind: type[Section]) -> Section:
@@ -140,8 +141,12 @@ class Study:
     def network(self, model: str) -> Settings:
         """Return the settings to build and feed a model, as plain values."""
         entry, data = self.models[model], self.dataset_of(model)
-        output = {} if entry.output is None else {"output": entry.output}
-        return output | {
+        further: Settings = {} if entry.output is None else {"output": entry.output}
+        if entry.interventions:
+            changes = [asdict(typed(each, keys.Change)) for each in entry.interventions]
+            size = {"images": self.images(model), "batch_size": self.analysis.batch_size}
+            further["interventions"] = {"changes": changes, "seed": self.analysis.seed, **size}
+        return further | {
             "family": entry.family,
             "arch": entry.arch,
             "mean": list(entry.mean),

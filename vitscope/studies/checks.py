@@ -46,6 +46,9 @@ def check_study(study: Study, results: str) -> None:
     for name, video in study.videos.items():
         check_known(study.path, f"videos.{name}.model", video.model, study.own_models)
         check_view_of_video(f"{study.path}: videos.{name}", asdict(video))
+        if study.models[video.model].interventions:
+            allowed = "a model without interventions: videos show networks as they are."
+            raise wrong(study.path, f"videos.{name}.model", video.model, allowed)
     _check_buildups(study)
     _check_style_of_study(study)
     check_data_sets(study)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -144,9 +145,21 @@ def record_dataflow(
     has them.
     """
     recorder = _DataflowRecorder(model, images, values)
-    with without_fast_path(), recorder:
-        output = (run or model)(images)
+    token = _RECORDING.set(True)
+    try:
+        with without_fast_path(), recorder:
+            output = (run or model)(images)
+    finally:
+        _RECORDING.reset(token)
     return recorder.finish_pass(ends_of(output))
+
+
+_RECORDING = ContextVar("vitscope_recording", default=False)
+
+
+def is_recording() -> bool:
+    """Return whether a pass runs that shows how the network is built, whatever changes others."""
+    return _RECORDING.get()
 
 
 class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]

@@ -23,6 +23,7 @@ from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.capture import BranchChanger
 from vitscope.networks.finding.cut_points import CutPoint, Layout, OperationId
+from vitscope.networks.finding.dataflow import is_recording
 from vitscope.networks.finding.operations import Args, Kwargs
 
 Of = Literal["branch", "stream", "heads"]
@@ -212,6 +213,8 @@ class _HeadChanger(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         result = function(*args, **kwargs)
+        if self._passing.as_it_is:
+            return result
         name, tensor = ops.operation_name(function), ops.first_tensor(result)
         if tensor is not None and ops.weighs(name):
             if self.count(name, tensor) == self._wanted:
@@ -249,19 +252,23 @@ class _Pass:
     def __init__(self, intervention: Intervention) -> None:
         self._target, self._changes = intervention.target, intervention.changes
         self.images: Tensor | None = None
-        self._count = 0
+        self._count, self.as_it_is = 0, False
 
     def begin(self, _: nn.Module, args: Any, kwargs: Any) -> None:
+        # Cut points and attention are found in the network as it is.
+        self.as_it_is = is_recording()
         self.images, self._count = ops.first_tensor((args, kwargs)), 0
 
     def end(self, _: nn.Module, args: Any, output: Any) -> None:
         self.images = None
         # Torch gives no output if the pass failed.
-        if output is not None and self._count == 0:
+        if output is not None and self._count == 0 and not self.as_it_is:
             raise ops.another_path(f"never came to the intervention at {self._target.point.name}")
 
     def change(self, tensor: Tensor) -> Tensor:
         assert self.images is not None
+        if self.as_it_is:
+            return tensor
         if torch.is_grad_enabled() and tensor.requires_grad:
             raise VitscopeError("No gradient passes through an intervention: none can be measured.")
         change = self._changes[min(self._count, len(self._changes) - 1)]

@@ -1,6 +1,6 @@
-"""Interventions as they are asked for in a notebook: a part of a network, and its new values."""
+"""Interventions as a notebook or a study asks for them: a part of a network, and its new values."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from vitscope.data.split import select
+from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.running.intervening import (
@@ -66,6 +67,40 @@ class Running(NamedTuple):
 
     def read(self, target: Target, rows: Sequence[int]) -> Iterator[tuple[Tensor, list[Tensor]]]:
         return read_target(self.network, target, self.batches(rows), self.before)
+
+
+def describe_study_interventions(
+    network: nn.Module,
+    settings: Mapping[str, Any],
+    points: Sequence[CutPoint],
+    map_sizes: Sequence[tuple[int, int]],
+    images: Split,
+    device: torch.device,
+) -> list[Intervention]:
+    """Return what a study asks for in the settings of a network, each after those before it.
+
+    Means are those of as many images of the split as the model is measured on.
+    """
+    asked = settings["interventions"]
+    network.eval().to(device)
+    by_heads = any(each["of"] == "heads" for each in asked["changes"])
+    attentions = find_attention(network, settings, points).attentions if by_heads else []
+    rows = select(len(images), min(len(images), asked["images"]), asked["seed"])
+
+    def batches(numbers: Sequence[int]) -> Iterator[Tensor]:
+        mean, std = settings["mean"], settings["std"]
+        for batch in images.batches(rows[[*numbers]].tolist(), asked["batch_size"], mean, std):
+            yield batch.to(device)
+
+    made: list[Intervention] = []
+    for number, each in enumerate(asked["changes"]):
+        running = Running(network, batches, len(rows), map_sizes, made)
+        try:
+            change = describe_intervention(AskedIntervention(**each), points, attentions, running)
+        except VitscopeError as error:
+            raise VitscopeError(f"interventions.{number}: {error}") from error
+        made.append(change)
+    return made
 
 
 def describe_intervention(
