@@ -59,6 +59,7 @@ TABLES: dict[str, Expected | None] = {
     # Of 200 images in three draws: two decisions, or as much of the accuracy that is kept.
     "normalized_variance": Expected(["model", "index"], 1e-4),
     "occlusion": Expected(["model", "change", "grid", "dropped"], 0.01, 0.0034),
+    "class_separation": Expected(["model", "index", "of"], 1e-3, 1e-4),
     "patch_filters": Expected(["model", "of", "number"], 1e-4, 1e-6, without=("values",)),
     "position_bias": Expected(["model", "layer", "head"], 1e-4, 1e-6, without=("values",)),
     "position_similarity": Expected(

@@ -1,6 +1,6 @@
 """Average per-image values, with bootstrap intervals; make and merge parts with a row per image."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,19 +40,22 @@ def ratio(upper: Array, lower: Array, otherwise: float = np.nan) -> Array:
     return np.where(lower > 0, upper / np.where(lower > 0, lower, 1), otherwise)
 
 
+def bootstrap_counts(images: int, resamples: int, seed: int) -> Iterator[Array]:
+    """Yield, for some resamples at a time, how often each image is in each: (resamples, images)."""
+    generator = np.random.default_rng(seed)
+    for start in range(0, resamples, RESAMPLES_AT_ONCE):
+        count = min(RESAMPLES_AT_ONCE, resamples - start)
+        drawn = generator.multinomial(images, np.full(images, 1 / images), size=count)
+        yield drawn.astype(np.float64)
+
+
 def bootstrap_image_means(values: Array, resamples: int, seed: int) -> Array:
     """Return the column means (resamples, columns) in each resample of the rows.
 
     A resample draws the same rows for all columns.
     """
-    generator = np.random.default_rng(seed)
-    rows = len(values)
-    means = []
-    for start in range(0, resamples, RESAMPLES_AT_ONCE):
-        count = min(RESAMPLES_AT_ONCE, resamples - start)
-        weights = generator.multinomial(rows, np.full(rows, 1 / rows), size=count)
-        means.append(weights.astype(np.float64) @ values / rows)
-    return np.concatenate(means)
+    counts = bootstrap_counts(len(values), resamples, seed)
+    return np.concatenate([each @ values / len(values) for each in counts])
 
 
 def spread(values: Array, resamples: int, seed: int) -> Spread:
@@ -71,7 +74,11 @@ def spread_of(of: Callable[[Array], Array], values: Array, resamples: int, seed:
     if len(values) == 1:
         none = np.full(of(values).shape[1:], np.nan)
         return Spread(none, none, None)
-    found = of(bootstrap_image_means(values, resamples, seed))
+    return spread_of_resamples(of(bootstrap_image_means(values, resamples, seed)))
+
+
+def spread_of_resamples(found: Array) -> Spread:
+    """Return the spread of values (resamples, columns)."""
     low, high = np.percentile(found, TAILS, axis=0)
     return Spread(low, high, found[:KEPT])
 

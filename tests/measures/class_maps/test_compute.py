@@ -15,7 +15,7 @@ from tests.helpers.tiers import some_of
 from tests.measures.attention.test_numbers import ALL, attention, grid
 from vitscope.data.split import Split
 from vitscope.measures.class_maps.compute import Explainer, Map, measure_class_maps
-from vitscope.measures.class_maps.measure import CLASS_MAPS_TABLE
+from vitscope.measures.class_maps.measure import CLASS_MAPS_TABLE, METHODS
 from vitscope.measures.rollout import Rollout
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.finding.cut_points import CutPoint, Layout
@@ -56,7 +56,7 @@ def test_behind_a_mean_over_positions_it_is_a_class_activation_map(images, numbe
         shown = int(model(image()).argmax()) if number is None else number
         activation = torch.einsum("c,chw->hw", model[4].weight[shown].double(), features)
     # The last of several positions, behind which there is one.
-    assert [*found] == ["grad_cam"]
+    assert [*found] == ["grad_cam", "layer_cam"]
     assert found["grad_cam"].of == "1"
     expected = over_largest(activation.relu())
     torch.testing.assert_close(found["grad_cam"].values, expected, rtol=1e-5, atol=1e-6)
@@ -97,9 +97,9 @@ def as_map(name: str, tensor: Tensor, prefix: int) -> Tensor:
 def test_of_every_family_it_is_what_plain_hooks_give(images, name) -> None:
     model, points = mini(name)
     sharpened(model)
-    found = maps_of(model, images, points)["grad_cam"]
+    found = maps_of(model, images, points)
     of, module, side, prefix = PLACES[name]
-    assert found.of == of
+    assert found["grad_cam"].of == found["layer_cam"].of == of
     kept: list[Tensor] = []
 
     def keep(_: nn.Module, args: tuple[Tensor, ...], output: Tensor | None = None) -> None:
@@ -114,9 +114,12 @@ def test_of_every_family_it_is_what_plain_hooks_give(images, name) -> None:
         logits[0, logits.argmax()].backward()
     assert kept[0].grad is not None
     features, gradients = (as_map(name, each, prefix) for each in (kept[0].detach(), kept[0].grad))
-    summed = (gradients.mean((1, 2), keepdim=True) * features).sum(0).relu()
-    expected = over_largest(summed).double()
-    torch.testing.assert_close(found.values, expected, rtol=1e-4, atol=1e-5)
+    for method, weights in {
+        "grad_cam": gradients.mean((1, 2), keepdim=True),
+        "layer_cam": gradients.clamp(min=0),
+    }.items():
+        expected = over_largest((weights * features).sum(0).relu()).double()
+        torch.testing.assert_close(found[method].values, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["vit_global", "vit_gap"])
@@ -197,11 +200,11 @@ def test_attention_without_a_gradient_has_no_such_rollout(images) -> None:
     explainer = Explainer(given)
     for _ in range(2):
         _, _, found = explainer.explain(image())
-        assert [each.method for each in found] == ["grad_cam", "rollout"]
+        assert [each.method for each in found] == ["grad_cam", "layer_cam", "rollout"]
     (warning,) = given.warnings
     assert "so that there is no gradient rollout" in warning
     _, _, both = Explainer(on_model(Attends(), images, cut_points=[TOKENS])).explain(image())
-    assert [each.method for each in both] == ["grad_cam", "gradient_rollout", "rollout"]
+    assert [each.method for each in both] == [*METHODS]
 
 
 def test_the_table(images, tmp_path: Path) -> None:
@@ -211,7 +214,7 @@ def test_the_table(images, tmp_path: Path) -> None:
     table = measure_class_maps(given, explained, {"shown": 2, "images": 10, "seed": 4})
     CLASS_MAPS_TABLE.write(table, tmp_path / "table.parquet")
     back = CLASS_MAPS_TABLE.read(tmp_path / "table.parquet")
-    assert back["method"].tolist() == ["grad_cam", "gradient_rollout", "rollout"] * 2
+    assert back["method"].tolist() == [*METHODS] * 2
     assert back["image"].nunique() == 2
     assert set(back["class_name"]) == {images.classes[2]}
     assert back.loc[back["method"] == "grad_cam", "of"].unique() == ["embed"]

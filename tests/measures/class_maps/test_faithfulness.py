@@ -86,7 +86,9 @@ def test_the_class_of_a_linear_network_falls_by_what_is_deleted(images) -> None:
     pixels = torch.randn(1, 3, 8, 8, generator=torch.Generator().manual_seed(0)).abs()
     curves = faithfulness_curves(Explainer(given, of_class=0), 3, pixels, **CHANGED)
     assert {*curves} == {
-        (method, change) for method in ("grad_cam", "random") for change in ("deleted", "inserted")
+        (method, change)
+        for method in ("grad_cam", "layer_cam", "random")
+        for change in ("deleted", "inserted")
     }
     sums = 1e-3 * pixels.double().sum(1).flatten().sort(descending=True).values.numpy()
     left = [sums[count:].sum() for count in (0, 16, 32, 48, 64)]
@@ -131,7 +133,7 @@ def test_the_table(images) -> None:
     table = measure_faithfulness(
         given, EXPLAINED, {"shown": 6, "images": 10, "seed": 4}, CHANGED, BOOTSTRAP
     )
-    methods = ["grad_cam", "gradient_rollout", "rollout", "random"]
+    methods = ["grad_cam", "layer_cam", "gradient_rollout", "rollout", "random"]
     assert table["method"].drop_duplicates().tolist() == methods
     assert (
         table.groupby(["method", "change"])["share"]

@@ -7,7 +7,7 @@ from tests.helpers.pictures import bars_of, grey_of, groups_of, picture, pixels_
 from tests.helpers.shown import flaws, legend_labels
 from vitscope.drawing.looks import MOST_OPAQUE
 
-PLACES = {"grad_cam": (2, 2), "gradient_rollout": (3, 4), "rollout": (3, 4)}
+PLACES = {"grad_cam": (2, 2), "layer_cam": (2, 2), "gradient_rollout": (3, 4), "rollout": (3, 4)}
 
 
 @pytest.fixture
@@ -20,18 +20,19 @@ def maps() -> pd.DataFrame:
             shown = {"model": model, "image": image, "class_name": f"toucan {image}"}
             shown |= {"picture": picture(image), "confidence": 0.984, "method": method}
             shown |= {"height": height, "width": width}
-            shown["of"] = "layer4.1" if method == "grad_cam" else "class token"
+            shown["of"] = "layer4.1" if method.endswith("_cam") else "class token"
             rows.append({**shown, "values": generator.uniform(0, 1, height * width)})
     table = pd.DataFrame(rows)
-    has_it = (table["model"] == "vit") | (table["method"] == "grad_cam")
+    has_it = (table["model"] == "vit") | table["method"].str.endswith("_cam")
     return table[has_it].sample(frac=1, random_state=1)
 
 
 def test_maps_of_all_methods_lie_over_their_image(maps):
     figure = laid_out("class_maps", {"class_maps": maps}, (VIT, RESNET))
-    named = {"vit": ["Grad-CAM", "gradient rollout", "rollout"], "resnet": ["Grad-CAM"]}
+    cams = ["Grad-CAM", "LayerCAM"]
+    named = {"vit": [*cams, "gradient rollout", "rollout"], "resnet": cams}
     for (title, panels), member in zip(groups_of(figure), (VIT, RESNET), strict=True):
-        assert title == f"{member.label} (Grad-CAM of layer4.1)"
+        assert title == f"{member.label} (CAMs of layer4.1)"
         methods = [*PLACES][: len(named[member.model])]
         rows = maps[maps["model"] == member.model].set_index(["image", "method"])
         lines = np.reshape(np.array(panels), (2, 1 + len(methods)))
@@ -40,7 +41,7 @@ def test_maps_of_all_methods_lie_over_their_image(maps):
         ):
             (alone,) = line[0].images
             np.testing.assert_array_equal(alone.get_array(), pixels_of(image))
-            assert line[0].get_title().replace("\n", " ") == f"toucan {image}, 98 %"
+            assert line[0].get_title().replace("\n", " ") == f"toucan {image} 98 %"
             assert [axes.get_title().replace("\n", " ") for axes in line[1:]] == names
             for axes, method in zip(line[1:], methods, strict=True):
                 below, over = axes.images
@@ -65,11 +66,12 @@ def test_a_map_covers_its_picture_only_where_it_is_high(maps):
 def test_networks_without_attention_have_no_empty_columns(maps):
     figure = laid_out("class_maps", {"class_maps": maps[maps["model"] == "resnet"]}, (RESNET,))
     ((_, panels),) = groups_of(figure)
-    assert len(panels) == 4
+    assert len(panels) == 6
 
 
 METHODS = {
     "grad_cam": "Grad-CAM",
+    "layer_cam": "LayerCAM",
     "gradient_rollout": "gradient rollout",
     "rollout": "rollout",
     "random": "random map",

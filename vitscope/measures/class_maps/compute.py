@@ -76,21 +76,29 @@ class Passed(NamedTuple):
     attention: dict[int, tuple[Weights, Tensor | None]]
 
 
+def _channels_by_weight(point: CutPoint, stream: Tensor, weights: Tensor) -> Tensor:
+    """Return the positive part of the sum of channels, each times its weight, over its largest."""
+    values = (weights * point.layout.to_nchw(stream)[0].double()).sum(0).relu()
+    return values / values.max().clamp_min(torch.finfo(values.dtype).tiny)
+
+
 def grad_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor:
     """Return the Grad-CAM map (H, W) of one image at a cut point."""
-    maps = point.layout.to_nchw(stream)[0].double()
-    if gradient is None:
-        return maps.new_zeros(maps.shape[1:])
-    channels = point.layout.to_nchw(gradient)[0].double().mean((1, 2), keepdim=True)
-    values = (channels * maps).sum(0).relu()
-    return values / values.max().clamp_min(torch.finfo(values.dtype).tiny)
+    back = point.layout.to_nchw(torch.zeros_like(stream) if gradient is None else gradient)
+    return _channels_by_weight(point, stream, back[0].double().mean((1, 2), keepdim=True))
+
+
+def layer_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor:
+    """Return the LayerCAM map (H, W) of one image at a cut point."""
+    back = point.layout.to_nchw(torch.zeros_like(stream) if gradient is None else gradient)
+    return _channels_by_weight(point, stream, back[0].double().relu())
 
 
 class Explainer:
     """Explains the predictions of a classifier, one image at a time.
 
-    `cut_point` is the cut point whose maps Grad-CAM weights: a name, an index, or None for the last
-    one that has more than one position and affects the class score of the first image.
+    `cut_point` is the cut point whose maps Grad-CAM and LayerCAM weight: a name, an index, or None
+    for the last one that has more than one position and affects the class score of the first image.
     """
 
     def __init__(
@@ -186,7 +194,8 @@ class Explainer:
         point = self._point = self._point or self._find_point(image)
         passed = self._pass_back(image, [point], self._attentions)
         self._refuse_relevance(passed)
-        maps = [Map("grad_cam", point.name, grad_cam(point, *passed.streams[0]))]
+        cams = {"grad_cam": grad_cam, "layer_cam": layer_cam}
+        maps = [Map(name, point.name, cam(point, *passed.streams[0])) for name, cam in cams.items()]
         maps += [self._roll_out(rollout, passed) for rollout in self._rollouts]
         return passed.logits, passed.number, maps
 

@@ -9,6 +9,8 @@ of several outputs, it is the logarithm of their mean probability.
   the channel, averaged over positions. By default, the cut point is the last at which the score of
   the first image depends on more than one position: in a network with a class token, it lies before
   the last attention, after which only the class token counts.
+- `layer_cam` (Jiang et al. 2021): the same at the same cut point, but each value of the feature map
+  has a weight of its own, the positive part of the gradient of the score with respect to it.
 - `gradient_rollout` (Chefer et al. 2021): the matrix of an attention is the mean over heads of the
   positive part of the attention times the gradient of the score with respect to it, plus the
   identity for the shortcut; rows are not normalized. These matrices are multiplied through the
@@ -19,7 +21,7 @@ of several outputs, it is the logarithm of their mean probability.
 - `rollout`: as in the table `attention_rollout`, with the mean of heads; it is the same for all
   classes.
 
-Each map is divided by its largest value. Networks without attention have a `grad_cam` alone.
+Each map is divided by its largest value. Networks without attention have no rollouts.
 
 The table `faithfulness`: one row per model, method, change, and share of the pixels.
 
@@ -59,8 +61,8 @@ CLASS_MAPS_TABLE = Table(
     {
         "model": ("string", "model, as the study names it"),
         "image": ("int64", "row of the image in its split"),
-        "method": ("string", "grad_cam, gradient_rollout or rollout"),
-        "of": ("string", "cut point of grad_cam; of rollouts: class token, or mean of queries"),
+        "method": ("string", "grad_cam, layer_cam, gradient_rollout or rollout"),
+        "of": ("string", "cut point of both CAMs; of rollouts: class token, or mean of queries"),
         "height": ("int32", "rows of the map"),
         "width": ("int32", "columns of the map"),
         "values": ("list of float64", "value of each position, row by row; 1 is the largest"),
@@ -72,7 +74,12 @@ CLASS_MAPS_TABLE = Table(
 # The cost per image: a forward pass, and a backward pass that costs two forward passes.
 PASSES = 3
 
-METHODS = {"grad_cam": "Grad-CAM", "gradient_rollout": "gradient rollout", "rollout": "rollout"}
+METHODS = {
+    "grad_cam": "Grad-CAM",
+    "layer_cam": "LayerCAM",
+    "gradient_rollout": "gradient rollout",
+    "rollout": "rollout",
+}
 
 
 @dataclass(frozen=True)
@@ -82,8 +89,8 @@ class ClassMapsSettings:
     images: int = setting(3, "How many images are shown, the first of those measured.", minimum=1)
     cut_point: str | int | None = setting(
         None,
-        "Where Grad-CAM reads: the name of a cut point, or a number from 0 on, from the end if "
-        "below 0; null for the last of several positions on which the score depends.",
+        "Where Grad-CAM and LayerCAM read: the name of a cut point, or a number from 0 on, from "
+        "the end if below 0; null for the last of several positions on which the score depends.",
     )
     of_class: int | None = setting(
         None,
@@ -115,7 +122,7 @@ FAITHFULNESS_TABLE = Table(
     "faithfulness",
     {
         "model": ("string", "model, as the study names it"),
-        "method": ("string", "grad_cam, gradient_rollout, rollout or random"),
+        "method": ("string", "grad_cam, layer_cam, gradient_rollout, rollout or random"),
         "change": ("string", "what is done with pixels: deleted or inserted"),
         "share": ("float64", "how many have been changed, as a share of all pixels"),
         "images": ("int64", "number of images"),
@@ -126,7 +133,7 @@ FAITHFULNESS_TABLE = Table(
         **resampled_column("area"),
     },
 )
-_METHODS = 4  # the maximum, with the random map
+_METHODS = 5  # the maximum, with the random map
 _CHANGES = 2  # deleted and inserted
 
 

@@ -42,7 +42,7 @@ def plot_class_maps(table: pd.DataFrame, members: Members) -> Figure:
             axes.remove()
     points = [of.loc[of["method"] == "grad_cam", "of"].iloc[0] for of in shown]
     groups.titles(
-        [f"{member.label} (Grad-CAM of {at})" for member, at in zip(members, points, strict=True)]
+        [f"{member.label} (CAMs of {at})" for member, at in zip(members, points, strict=True)]
     )
     groups.bar(_SCALE, "Value of a map, over its largest value", over=True)
     return groups.figure

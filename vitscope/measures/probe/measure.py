@@ -1,4 +1,4 @@
-"""Probes: how well classes can be read from the vectors of images, by depth.
+"""Probes: how well classes can be read from the vectors of images, and how far apart they lie.
 
 The table `probe`: how well classes are read from vectors at each cut point.
 
@@ -18,6 +18,16 @@ that are classified; it does not say how probes that were fitted on other images
 A part has one row per cut point, image and vector. It holds only the vectors, not the maps: with 25
 cut points of 768 channels and 4 tokens, 0.5 MB for each image. While parts are merged, memory holds
 one part, or one cut point of all images; other cut points wait in a temporary folder.
+
+The table `class_separation`: one row per model, cut point and vector, `mean` or `prefix`.
+
+`separation` is 1 minus the mean cosine distance of two images of one class, over that of any two,
+where each class counts alike (Kornblith et al. 2021): 0 where classes lie as anything else does, 1
+where all vectors of a class point the same way. Other than theirs, no image is a pair with itself,
+which would raise it where images are few. `nc1` (Papyan et al. 2020) is the trace of the scatter
+within classes times the pseudo-inverse of the scatter of their means, over the number of classes:
+it falls to 0 where each class collapses to a point, and is too low where a class has fewer images
+than channels. Both are null where all vectors are alike.
 
 The table `probe_tokens`: two rows per model and cut point, for position and pixels.
 
@@ -135,6 +145,28 @@ PROBE = Measure(
     merge=Merge("reading:merge_probe", together(only("neighbours"), bootstrap), at_cut_points=True),
     about_features=True,
     needs_labels=True,
+    refuse=refuse_unfit_for_probe,
+)
+
+CLASS_SEPARATION = Measure(
+    needs="parts",
+    table=Table(
+        "class_separation",
+        {
+            **AT_CUT_POINT,
+            "classes": ("int64", "number of classes among them"),
+            "of": ("string", "vector: mean or prefix"),
+            "separation": ("float64", "1 minus cosine distances within classes over all distances"),
+            **interval_columns(),
+            **resampled_column("separation"),
+            "nc1": ("float64", "scatter within classes over that of their means, per class"),
+        },
+    ),
+    parts_of="probe",
+    question="How networks classify",
+    figures={"class_separation": FigureKind("show:plot_class_separation")},
+    settings_of=("probe", ProbeSettings),
+    merge=Merge("separation:merge_class_separation", bootstrap, at_cut_points=True),
     refuse=refuse_unfit_for_probe,
 )
 

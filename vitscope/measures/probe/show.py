@@ -4,6 +4,12 @@ from vitscope.drawing.charts import Chart, Curve, Layer, Level, Rows
 from vitscope.drawing.looks import DIAGONAL, FEW, HOLLOW_POINTS, PROBE_STYLES, REFERENCE
 from vitscope.measures.probe.measure import LINEAR, MEAN, NEIGHBOURS, PIXELS, PREFIX, TARGETS, TOKEN
 
+
+def _on_log_scale(*panels: Axes) -> None:
+    for axes in panels:
+        axes.set_yscale("log")
+
+
 _ACCURACIES: tuple[Layer, ...] = (
     Level("network", DIAGONAL, "network itself"),
     Level("chance", REFERENCE, "most frequent class"),
@@ -15,6 +21,27 @@ _ACCURACIES: tuple[Layer, ...] = (
 plot_probe = Chart(
     Rows("Linear accuracy", *_ACCURACIES, where={"by": LINEAR}, limits=(0, 1)),
     Rows("Neighbours' accuracy", *_ACCURACIES, where={"by": NEIGHBOURS}, limits=(0, 1)),
+    bands_of={"of": MEAN},
+)
+
+_VECTORS = {MEAN: "mean token", PREFIX: "prefix token"}
+plot_class_separation = Chart(
+    *(
+        Rows(
+            said,
+            *(
+                Curve(column, label, {"of": of}, PROBE_STYLES[label], interval)
+                for of, label in _VECTORS.items()
+            ),
+            limits=limits,
+            scale=scale,
+            scales="shared",
+        )
+        for column, said, interval, limits, scale in (
+            ("separation", "Class separation", "ci", (0, 1), None),
+            ("nc1", "Scatter in classes\n(NC1)", "", None, _on_log_scale),
+        )
+    ),
     bands_of={"of": MEAN},
 )
 
