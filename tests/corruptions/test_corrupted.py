@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.helpers.archives import tar_of
 from tests.helpers.splits import arrays, built
@@ -207,3 +208,53 @@ def test_images_that_the_archive_does_not_hold(tmp_path: Path, split: Split) -> 
 def test_another_file_is_refused(tmp_path: Path, split: Split) -> None:
     with pytest.raises(VitscopeError, match="holds no corrupted images: delete it and run again"):
         CorruptedImages(tmp_path / "test.safetensors")
+
+
+SIDE, PER_CLASS = 24, {"n01": 3, "n02": 4, "n10": 2}
+
+
+def imagenet_c(path: Path, offset: int = 0, side: int = SIDE, folders: str = "") -> Path:
+    """Write a folder for each class with as many files; each image is of one value of its own."""
+    for number, (name, count) in enumerate(PER_CLASS.items()):
+        (path / folders / name).mkdir(parents=True, exist_ok=True)
+        for image in range(count):
+            pixels = np.full((side, side, 3), offset + 10 * number + image, np.uint8)
+            Image.fromarray(pixels).save(path / folders / name / f"val_{9 - image}.png")
+    return path
+
+
+def split_of_folder(tmp_path: Path, images: int | None = None) -> Split:
+    clean = {"kind": "folder", "path": str(imagenet_c(tmp_path / "val"))}
+    changes = {"classes": len(PER_CLASS), "image_size": SIDE}
+    return built(tmp_path / "split.safetensors", clean, images=images, seed=1, **changes)
+
+
+@pytest.mark.parametrize("group", ["", "weather/"])
+@pytest.mark.parametrize("images", [None, 5])
+def test_imagenet_c_is_found_by_the_order_of_files(
+    tmp_path: Path, group: str, images: int | None
+) -> None:
+    split, root = split_of_folder(tmp_path, images), tmp_path / "ImageNet-C"
+    for severity in SEVERITIES:
+        imagenet_c(root, 50 * severity - 30, folders=f"{group}fog/{severity}")
+    build_corrupted(split, 4, "fog", [5, 2], 0, tmp_path / "fog.safetensors", root)
+    made = CorruptedImages(tmp_path / "fog.safetensors")
+    assert len(made.rows) == 4
+    for severity in (2, 5):
+        expected = split.images(made.rows).astype(int) + 50 * severity - 30
+        np.testing.assert_array_equal(made.images(severity), expected)
+
+
+def test_folders_that_are_not_those_of_the_clean_images(tmp_path: Path, split: Split) -> None:
+    of_folder, root = split_of_folder(tmp_path), tmp_path / "ImageNet-C"
+    for severity in SEVERITIES:
+        imagenet_c(root, folders=f"fog/{severity}")
+        imagenet_c(root, folders=f"snow/{severity}", side=32)
+    refused(of_folder, root, "has 32x32 pixels, and the images of data.mine have 24x24", "snow")
+    # By the labels of CIFAR's pickles nothing says which file an image is.
+    refused(split, root, r"data\.mine is no folder of image files")
+    (root / "fog/3/n01/val_9.png").rename(root / "fog/3/n02/val_0.png")
+    refused(of_folder, root, "fog/3: its folders put images into other classes than data.mine")
+    (root / "fog/3/n02/val_0.png").unlink()
+    refused(of_folder, root, "fog/3 holds 8 images, and the study measures image 8 of its split")
+    refused(of_folder, root, "ImageNet-C has no folder frost: unpack all", "frost")

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from vitscope.corruptions import SEVERITIES
 from vitscope.corruptions.corrupting import corrupt
+from vitscope.data.source import ImageFiles, Sample
+from vitscope.data.sources import folder
 from vitscope.data.split import Split, choose_rows_of_split, normalize
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array, format_shape, map_array
@@ -120,6 +122,73 @@ class OfficialImages:
         return VitscopeError(f"{self._path}: {found}: get the official archive again.")
 
 
+class OfficialFolders:
+    """One corruption of ImageNet-C: a folder for each severity, in it one for each class.
+
+    An image is found by its `index`: the folder of a severity holds the files of the clean images,
+    and so lists them in their order.
+    """
+
+    def __init__(self, path: Path, split: Split, rows: Integers) -> None:
+        self._path, self._split, self._rows = path, split, rows
+        self._index = split.column("index")
+        self._opened: dict[int, ImageFiles] = {}
+        if "source_listing_sha256" not in split.metadata:
+            raise VitscopeError(
+                f"{path}: its images are found by the order of files, and data."
+                f"{split.metadata['dataset']} is no folder of image files: give the clean images "
+                f"as a `source` of the kind folder, or leave `corrupted` out."
+            )
+
+    def _open_severity(self, severity: int) -> ImageFiles:
+        """Return the files of a severity; refuse other images than those of the split."""
+        files = folder.open_split({}, "", self._path / str(severity))
+        index = self._index[self._rows]
+        if index.max() >= len(files):
+            raise VitscopeError(
+                f"{self._path / str(severity)} holds {len(files)} images, and the study measures "
+                f"image {index.max()} of its split '{self._split.metadata['split']}': unpack the "
+                f"archive again, and measure the validation images."
+            )
+        pairs = {*zip(files.labels(index), self._split.labels[self._rows].tolist(), strict=True)}
+        ours, theirs = ({*each} for each in zip(*pairs, strict=True))
+        if len(ours) != len(pairs) or len(theirs) != len(pairs):
+            raise VitscopeError(
+                f"{self._path / str(severity)}: its folders put images into other classes than "
+                f"data.{self._split.metadata['dataset']}: both need the same files in the same "
+                f"folders."
+            )
+        return files
+
+    def images(self, rows: Integers, severity: int) -> Pixels:
+        if severity not in self._opened:
+            self._opened[severity] = self._open_severity(severity)
+        samples = self._opened[severity].samples(self._index[rows])
+        return np.stack([self._read_pixels(sample) for sample in samples])
+
+    def _read_pixels(self, sample: Sample) -> Pixels:
+        pixels = np.asarray(sample.image.convert("RGB"))
+        if pixels.shape[:2] != self._split.shape[1:]:
+            raise VitscopeError(
+                f"{sample.name} has {format_shape(pixels.shape[:2])} pixels, and the images of "
+                f"data.{self._split.metadata['dataset']} have "
+                f"{format_shape(self._split.shape[1:])}: corrupted images are shown as they came, "
+                f"so set its `image_size` to theirs, or leave `corrupted` out."
+            )
+        return pixels.transpose(2, 0, 1)
+
+
+def _open_official(
+    path: Path, corruption: str, split: Split, rows: Integers
+) -> OfficialImages | OfficialFolders:
+    there = [each for each in (path / corruption, *path.glob(f"*/{corruption}")) if each.is_dir()]
+    if there:
+        return OfficialFolders(there[0], split, rows)
+    if path.is_dir() and any(each.is_dir() for each in path.iterdir()):
+        raise VitscopeError(f"{path} has no folder {corruption}: unpack all of ImageNet-C there.")
+    return OfficialImages(path, corruption, split, rows)
+
+
 def _map_corrupted_member(path: Path, name: str) -> Array:
     try:
         if path.is_dir():
@@ -157,7 +226,7 @@ def build_corrupted(
 ) -> None:
     """Write images of a split under one corruption, computed here or read from `official`."""
     rows = choose_rows_of_split(split, images, seed, "analysis.robustness: the study corrupts")
-    archive = official and OfficialImages(official, corruption, split, rows)
+    archive = official and _open_official(official, corruption, split, rows)
     shape = (len(rows), *split.shape)
     tensors = {tensor_name(severity): ("U8", shape) for severity in severities}
     tensors["rows"] = ("I64", (len(rows),))

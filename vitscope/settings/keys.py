@@ -199,8 +199,9 @@ class Dataset:
     )
     corrupted: str | None = setting(
         None,
-        "The official corrupted images of this data set, CIFAR-10-C or CIFAR-100-C, as an archive "
-        "or folder on this machine; null corrupts the images here.",
+        "The official corrupted images of this data set, on this machine: CIFAR-10-C or "
+        "CIFAR-100-C as an archive or folder, or the folder of ImageNet-C; null corrupts the "
+        "images here.",
         pattern=FILE["pattern"],
         title="a path without braces, or null",
     )
