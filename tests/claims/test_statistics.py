@@ -80,7 +80,7 @@ def test_values_in_resamples_are_those_of_each_alone(name, seed):
     assert found.interval == pytest.approx((low, high), rel=1e-12)
     at_or_below, at_or_above = (np.array(expected[1:]) <= 0.2), (np.array(expected[1:]) >= 0.2)
     chance = 2 * (1 + min(at_or_below.sum(), at_or_above.sum())) / 41
-    assert found.chance(0.2) == pytest.approx(min(1, chance))
+    assert found.p_value_against(0.2) == pytest.approx(min(1, chance))
 
 
 def test_signs_are_certain_where_the_interval_of_a_change_is_on_one_side():
@@ -130,7 +130,7 @@ def test_a_case_that_nobody_knows_does_not_count():
 def test_half_in_favour_is_not_more_than_half_whatever_images_are_taken():
     half = share_of(np.tile([1.0, -1.0], (5, 1)))
     assert (half.certain, half.interval, half.verdict(0.5)) == (2, (0.5, 0.5), "no")
-    assert half.chance(0.5) == 2 / 5
+    assert half.p_value_against(0.5) == 2 / 5
     moved = share_of(np.array([[1.0, -1.0], [1.0, 1.0], [1.0, -1.0], [1.0, 1.0]]))
     assert (moved.certain, moved.verdict(0.5)) == (1, "open")
 

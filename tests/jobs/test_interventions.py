@@ -20,11 +20,11 @@ from vitscope.measures import registry
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
-MODEL, IMAGES, BATCH = "vit", 24, 10
+MODEL, IMAGES, BATCH = "vit", 10, 6
 CHANGES: list[dict[str, Any]] = [
     {"at": "blocks.1.attn", "how": "mean"},
-    {"at": "blocks.4.attn", "how": "scale", "factor": 0.3, "of": "heads", "heads": [0, 2]},
-    {"at": 6, "how": "resample", "of": "stream", "tokens": "positions", "channels": [1, 5]},
+    {"at": "blocks.2.attn", "how": "scale", "factor": 0.3, "of": "heads", "heads": [1]},
+    {"at": 4, "how": "resample", "of": "stream", "tokens": "positions", "channels": [1, 5]},
 ]
 
 

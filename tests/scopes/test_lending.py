@@ -105,7 +105,7 @@ def test_interrupted_in_the_middle(table: str, scratch: Path) -> None:
     scope = look(model)
     before, files = state(model), {*scratch.iterdir()}
     # All images of a probe and of the ratios of norms are of one pass.
-    in_one = table.startswith("probe") or table == "skip_ratio"
+    in_one = table in ("probe", "probe_tokens", "class_separation", "skip_ratio")
     several = needs(table) in ("loss", "model") and not in_one
     hook = Interrupt(model, 2 if several else 1)
     with pytest.raises(KeyboardInterrupt):

@@ -131,7 +131,7 @@ def _count_claim(
         **_counts_of_side("measured", measured, above),
         "certain": measured and measured.certain,
         "margin": measured and measured.margin,
-        "p": measured and measured.chance(above),
+        "p": measured and measured.p_value_against(above),
         "batches": measured and measured.units,
         "fewest_batches": measured and measured.units and measured.fewest,
     }

@@ -64,7 +64,7 @@ class Found:
             return intervals.independent_interval(*self.draws)
         return intervals.resampled_interval(self.values[1:]) if len(self.values) > 1 else None
 
-    def chance(self, above: float) -> float:
+    def p_value_against(self, above: float) -> float:
         """Return the two-sided p-value of the value against a number, `above`; NaN if untested."""
         if self.exact or self.interval is None:
             return np.nan

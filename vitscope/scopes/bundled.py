@@ -36,10 +36,11 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     settings = load_yaml(file)
     with_defaults(settings, study_schema())
     study = resolve_study(file.stem, file, settings)
-    if name not in study.models:
+    there = [each for each, model in study.models.items() if not model.interventions]
+    if name not in there:
         raise VitscopeError(
-            f"There is no bundled network '{name}'.{nearest(name, study.models)} There are "
-            f"{', '.join(study.models)}."
+            f"There is no bundled network '{name}'.{nearest(name, there)} There are "
+            f"{', '.join(there)}."
         )
     network = study.network(name)
     weights = safetensors.torch.load_file(BUNDLED_MODELS / f"{name}.safetensors")

@@ -302,7 +302,7 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class PassChange:
     """A part of a network, and what takes its place in each pass."""
 
     at: int | str = required("The name or the index of a cut point.")
@@ -400,7 +400,7 @@ class Model:
         "Changes in each pass in which the model is measured, one after another, to show beside "
         "the network as it is: in tables of passes, not in those of weights or of the loss. Such a "
         "model is a control.",
-        items=schema_of_section(Change),
+        items=schema_of_section(PassChange),
     )
     norms: Literal["after", "before"] = setting(
         "after",

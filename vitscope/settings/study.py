@@ -143,7 +143,7 @@ class Study:
         entry, data = self.models[model], self.dataset_of(model)
         further: Settings = {} if entry.output is None else {"output": entry.output}
         if entry.interventions:
-            changes = [asdict(typed(each, keys.Change)) for each in entry.interventions]
+            changes = [asdict(typed(each, keys.PassChange)) for each in entry.interventions]
             size = {"images": self.images(model), "batch_size": self.analysis.batch_size}
             further["interventions"] = {"changes": changes, "seed": self.analysis.seed, **size}
         return further | {

@@ -136,9 +136,8 @@ class _CapturedJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
         return function(*args, **kwargs) if apart else result
 
     @abstractmethod
-    def run_addition(
-        self, addition: Addition, function: Any, args: Args, kwargs: Kwargs
-    ) -> Any: ...
+    def run_addition(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
+        """Run an addition of a captured join, or what takes its place, and return the result."""
 
     def check(self) -> None:
         for operation in self._missing:
