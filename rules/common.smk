@@ -61,6 +61,8 @@ def exit_on_user_error(function, *arguments):
         sys.exit(1)
 
 
+# Snakemake silently takes the last of repeated keys.
+exit_on_user_error(load_yaml, ROOT / "config" / "config.yaml")
 ALL_STUDIES = exit_on_user_error(find_studies, config, "config/config.yaml or --config")
 DEFAULT = ALL_STUDIES.default
 

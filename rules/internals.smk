@@ -1,4 +1,4 @@
-"""Four undocumented uses of Snakemake, for which it has no public way.
+"""Three undocumented uses of Snakemake, for which it has no public way.
 
 Numbers with `#` are issues of Snakemake that, once closed, make a use needless.
 Tests in tests/runs (test_failures, test_refusals, test_storage) fail if a use breaks.
@@ -15,17 +15,11 @@ LOG_OF_JOB = re.compile(
     r"^ +log: (?:\w+://)?(.+?)(?: \(send to storage\))? \(check log file", re.MULTILINE
 )
 
-# 1. `workflow.configfiles` (#2323), which alone names the user's files. Snakemake silently takes
-# the last of repeated keys, so read the files again. In a module, skip files of another workflow.
-if Path(workflow.basedir).is_relative_to(package_data.ROOT):
-    for configfile_path in workflow.configfiles:
-        exit_on_user_error(load_yaml, Path(from_here(configfile_path)))
-
 
 def without_storage(output):
     """Return a rule's output as the rule declares it, for Snakemake to put into the storage.
 
-    2. `storage_object` (#3027, #3876): if files are in a storage, `rules` has their local copies.
+    1. `storage_object` (#3027, #3876): if files are in a storage, `rules` has their local copies.
     """
     if not output.is_storage:
         return output
@@ -36,7 +30,7 @@ def without_storage(output):
 def check_storage():
     """Exit before the first job if Snakemake's storage in files lacks the program that it runs.
 
-    3. `workflow.storage_settings`: the kind of storage, and in `without_storage` its prefix.
+    2. `workflow.storage_settings`: the kind of storage, and in `without_storage` its prefix.
     """
     if workflow.storage_settings.default_storage_provider == "fs" and not which("rsync"):
         say_last(
@@ -49,7 +43,7 @@ def check_storage():
 def weigh_jobs_when_one_ends():
     """Let Snakemake choose among ready jobs only when a job ends.
 
-    4. `scheduler.job_rate_limiter`: to limit how many jobs start in a second, Snakemake chooses
+    3. `scheduler.job_rate_limiter`: to limit how many jobs start in a second, Snakemake chooses
     again one second after every choice, so that choices add up: in a run of 483 jobs, Snakemake's
     own process took 13 minutes of processor time in the first 40. Without a limit it does not
     choose again, but options can only change the limit; with a long time span, a run waits this

@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.studies import BUNDLED
 from tests.helpers.tiers import some_of
-from tests.runs.copies import Workflow, write_study
+from tests.runs.copies import Workflow, edited, write_study
 
 # What one settles on in a study that is otherwise right.
 Change = Callable[[dict[str, Any]], object]
@@ -133,3 +133,12 @@ def test_a_study_may_measure_what_it_trains(fresh: Workflow, tmp_path: Path) -> 
     plan = Workflow(fresh.root, tmp_path).plan(*targets)
     found = (plan["train_model"], plan["take_snapshot"], plan["convert_snapshot"])
     assert found == (1, 1, 1)
+
+
+def test_a_key_of_the_settings_that_stands_twice(fresh: Workflow) -> None:
+    """Snakemake alone would take the last."""
+    with edited(fresh.root / "config" / "config.yaml", lambda text: f"{text}study: mini\n"):
+        code, output = fresh.run("all")
+    assert code == 1
+    said = "config/config.yaml is not valid: line 4: found the key 'study' again, which line 2 has"
+    assert said in output
