@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 # Search for garbage seldom, also while importing: nearly all stays until the end of a run, and
@@ -143,12 +144,19 @@ def names_of(wildcards):
 class Given(dict):
     """The values of a job as Snakemake has them: what it writes of them is safe to be read.
 
-    `.snakemake/metadata` notes `repr`, in which no address shows a token. The report prints `str`,
-    which has no text of a study; its captions write texts by `rst`. Jobs get a plain dictionary.
+    `.snakemake/metadata` notes `repr`, in which no address shows a token; when it changes, Snakemake
+    prints it before and after, so that the values of a whole study are noted by their digest. The
+    report prints `str`, which has no text of a study; its captions write texts by `rst`. Jobs get a
+    plain dictionary.
     """
 
+    MOST = 5_000  # characters
+
     def __repr__(self):
-        return repr(without_secrets(dict(self)))
+        said = repr(without_secrets(dict(self)))
+        if len(said) <= self.MOST:
+            return said
+        return f"{len(said):,} characters of digest {sha256(said.encode()).hexdigest()[:16]}"
 
     def __str__(self):
         return "those in run.yaml"
