@@ -114,9 +114,21 @@ def test_the_table(vectors: np.ndarray) -> None:
     assert row["ci_low"] < row["separation"] < row["ci_high"]
 
 
-@pytest.mark.parametrize("labels", [np.where(NUMBERS == 1, -1, NUMBERS), np.zeros(15, int)])
+SINGLE = np.where(NUMBERS == 0, 0, np.arange(15))
+
+
+@pytest.mark.parametrize("labels", [np.where(NUMBERS == 1, -1, NUMBERS), 0 * NUMBERS, SINGLE])
 def test_images_without_classes_to_tell_apart_are_refused(
     vectors: np.ndarray, labels: np.ndarray
 ) -> None:
     said = refusal(merge_class_separation, parts_with(vectors, labels), resamples=100, seed=0)
-    assert said.startswith("class_separation: found images without labels, or of one class")
+    assert said.startswith("class_separation: found images without labels, or fewer than two class")
+
+
+def test_a_class_of_one_image_is_left_out(vectors: np.ndarray) -> None:
+    labels = np.where(np.arange(15) == 14, 9, NUMBERS)
+    table = merge_class_separation(parts_with(vectors, labels), resamples=100, seed=0)
+    (row,) = table.to_dict("records")
+    expected = separation_over_pairs(vectors[:14].astype(np.float32).astype(float), NUMBERS[:14])
+    assert row["separation"] == pytest.approx(expected, rel=1e-12)
+    assert (row["classes"], np.isnan(row["nc1"])) == (4, True)

@@ -27,7 +27,8 @@ where all vectors of a class point the same way. Other than theirs, no image is 
 which would raise it where images are few. `nc1` (Papyan et al. 2020) is the trace of the scatter
 within classes times the pseudo-inverse of the scatter of their means, over the number of classes:
 it falls to 0 where each class collapses to a point, and is too low where a class has fewer images
-than channels. Both are null where all vectors are alike.
+than channels. Both are null where all vectors are alike. `separation` leaves out a class of which
+there is a single image, and `nc1` is null where there is one.
 
 The table `probe_tokens`: two rows per model and cut point, for position and pixels.
 
@@ -167,6 +168,7 @@ CLASS_SEPARATION = Measure(
     figures={"class_separation": FigureKind("show:plot_class_separation")},
     settings_of=("probe", ProbeSettings),
     merge=Merge("separation:merge_class_separation", bootstrap, at_cut_points=True),
+    needs_labels=True,
     refuse=refuse_unfit_for_probe,
 )
 

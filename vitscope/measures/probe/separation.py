@@ -38,14 +38,19 @@ def class_separation(vectors: Array, numbers: Numbers, counts: Array) -> Array:
         total, squares = total + mean, squares + np.square(mean).sum(1)
         classes += there
     # The mean cosine of two classes is the product of their means.
-    overall = (np.square(total).sum(1) - squares + within) / np.square(classes)
+    overall = ratio(np.square(total).sum(1) - squares + within, np.square(classes))
     distance = 1 - overall
-    return 1 - ratio(1 - within / classes, np.where(distance > ALIKE, distance, 0))
+    return 1 - ratio(1 - ratio(within, classes), np.where(distance > ALIKE, distance, 0))
 
 
 def variability_collapse(vectors: Array, numbers: Numbers) -> float:
-    """Return NC1: the trace of the scatter in classes over that of their means, per class."""
+    """Return NC1: the trace of the scatter in classes over that of their means, per class.
+
+    It is NaN where a class has a single image, which has no scatter.
+    """
     classes = int(numbers.max()) + 1
+    if np.bincount(numbers).min() < 2:
+        return np.nan
     means = np.stack([vectors[numbers == each].mean(0) for each in range(classes)])
     about, apart = vectors - means[numbers], means - means.mean(0)
     if np.square(apart).sum() <= ALIKE * np.square(means).sum():
@@ -65,10 +70,10 @@ def merge_class_separation(parts: Parts, resamples: int, seed: int) -> pd.DataFr
 
 def _separate_classes(rows: pd.DataFrame, resamples: int, seed: int) -> dict[str, object]:
     labels, numbers = np.unique(rows["label"], return_inverse=True)
-    if labels[0] < 0 or len(labels) < 2:
+    if labels[0] < 0 or np.sum(np.bincount(numbers) > 1) < 2:
         raise VitscopeError(
-            "class_separation: found images without labels, or of one class, allowed: labelled "
-            "images of two classes or more."
+            "class_separation: found images without labels, or fewer than two classes with two "
+            "images each: use a source with labels, and raise `analysis.images`."
         )
     vectors = np.stack(rows["vector"].to_list()).astype(np.float64)
     given = scale_to_unit_length(vectors), numbers
