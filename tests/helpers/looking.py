@@ -3,6 +3,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from torch import nn
 
 from vitscope.data.split import Split
 from vitscope.files.strict_yaml import load_yaml
@@ -11,6 +12,7 @@ from vitscope.jobs.training import TRAINED_ON, augmentation_recipe_of_job
 from vitscope.measures import registry
 from vitscope.networks.checkpoints.conversion import load_converted_model
 from vitscope.scopes.looking import Scope, look
+from vitscope.settings.keys import Model
 from vitscope.settings.study import Study
 
 # Measures of a training, or of images that show two classes: they take a study.
@@ -38,6 +40,19 @@ def of_the_loss(made: "Made", model: str) -> Scope:
     return made.looked_at(model, "train", loss={"weight_decay": decay, "augment": augment})
 
 
+def look_at_split(network: nn.Module, images: Split, entry: Model, **more: Any) -> Scope:
+    """Look at a network with all images of a split, normalized as its entry in a study says."""
+    return look(
+        network,
+        np.array(images.images(slice(None))),
+        np.array(images.labels),
+        entry.mean,
+        entry.std,
+        class_names=images.classes,
+        **more,
+    )
+
+
 class Made:
     """The results of a study below a folder."""
 
@@ -59,14 +74,4 @@ class Made:
         )
         analysis = load_yaml(self.study.path)["analysis"]
         analysis["images"] = min(self.study.images(model), len(images))
-        return look(
-            network,
-            np.array(images.images(slice(None))),
-            np.array(images.labels),
-            entry.mean,
-            entry.std,
-            name=model,
-            class_names=images.classes,
-            analysis=analysis,
-            **more,
-        )
+        return look_at_split(network, images, entry, name=model, analysis=analysis, **more)

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import vitscope
+from tests.helpers.looking import look_at_split
 from tests.helpers.networks import mini
 from tests.helpers.refusals import refusal
 from vitscope.data.building import build_split_file
@@ -71,17 +72,8 @@ def test_jobs_measure_what_a_scope_does(
         values = work.values(study, {"model": MODEL, **names}) | {"device": torch.device("cpu")}
         work.run(inputs, outputs, values, Resources())
 
-    entry = study.models[MODEL]
-    plain = vitscope.look(
-        network,
-        np.array(split.images(slice(None))),
-        np.array(split.labels),
-        entry.mean,
-        entry.std,
-        name=MODEL,
-        class_names=split.classes,
-        analysis={"batch_size": BATCH, "bootstrap": asdict(study.analysis.bootstrap)},
-    )
+    analysis = {"batch_size": BATCH, "bootstrap": asdict(study.analysis.bootstrap)}
+    plain = look_at_split(network, split, study.models[MODEL], name=MODEL, analysis=analysis)
     inputs["blocks"] = str(plain._maker.make("blocks"))
     scope = plain
     for change in changes:

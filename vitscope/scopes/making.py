@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from tqdm import TqdmWarning
 
 from vitscope.data.split import Split
@@ -156,17 +156,12 @@ class Maker:
     def intervene(self, asked: AskedIntervention) -> Intervention:
         """Return an intervention after those that are made here already."""
         sizes = BLOCKS.read(self.make("blocks"))[["height", "width"]]
-        mean, std = self._settings["mean"], self._settings["std"]
-        size = self.study.analysis.batch_size
-
-        def batches(rows: Sequence[int]) -> Iterator[Tensor]:
-            for batch in self.images.batches(rows, size, mean, std):
-                yield batch.to(self._device)
-
+        shown = self._settings, self.images, range(len(self.images))
         with self._lend_network() as network:
             map_sizes = [*sizes.itertuples(index=False, name=None)]
             network.to(self._device)
-            running = Running(network, batches, len(self.images), map_sizes, self.interventions)
+            size = self.study.analysis.batch_size, self._device, map_sizes
+            running = Running(network, *shown, *size, self.interventions)
             return describe_intervention(asked, self.points, self.attention.attentions, running)
 
     def _why_no_classes(self, table: str) -> str | None:

@@ -1,4 +1,4 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,22 +76,22 @@ class Passed(NamedTuple):
     attention: dict[int, tuple[Weights, Tensor | None]]
 
 
-def _channels_by_weight(point: CutPoint, stream: Tensor, weights: Tensor) -> Tensor:
-    """Return the positive part of the sum of channels, each times its weight, over its largest."""
-    values = (weights * point.layout.to_nchw(stream)[0].double()).sum(0).relu()
-    return values / values.max().clamp_min(torch.finfo(values.dtype).tiny)
+# The weights of a feature map (C, H, W), from the gradient of the score with respect to it.
+_CAMS: dict[str, Callable[[Tensor], Tensor]] = {
+    "grad_cam": lambda gradient: gradient.mean((1, 2), keepdim=True),
+    "layer_cam": torch.relu,
+}
 
 
-def grad_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor:
-    """Return the Grad-CAM map (H, W) of one image at a cut point."""
-    back = point.layout.to_nchw(torch.zeros_like(stream) if gradient is None else gradient)
-    return _channels_by_weight(point, stream, back[0].double().mean((1, 2), keepdim=True))
-
-
-def layer_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor:
-    """Return the LayerCAM map (H, W) of one image at a cut point."""
-    back = point.layout.to_nchw(torch.zeros_like(stream) if gradient is None else gradient)
-    return _channels_by_weight(point, stream, back[0].double().relu())
+def _activation_maps(
+    point: CutPoint, stream: Tensor, gradient: Tensor | None
+) -> Iterator[tuple[str, Tensor]]:
+    """Yield each CAM (H, W) of one image at a cut point, with the name of its method."""
+    gradient = torch.zeros_like(stream) if gradient is None else gradient
+    maps, back = (point.layout.to_nchw(each)[0].double() for each in (stream, gradient))
+    for method, weigh in _CAMS.items():
+        values = (weigh(back) * maps).sum(0).relu()
+        yield method, values / values.max().clamp_min(torch.finfo(values.dtype).tiny)
 
 
 class Explainer:
@@ -194,8 +194,8 @@ class Explainer:
         point = self._point = self._point or self._find_point(image)
         passed = self._pass_back(image, [point], self._attentions)
         self._refuse_relevance(passed)
-        cams = {"grad_cam": grad_cam, "layer_cam": layer_cam}
-        maps = [Map(name, point.name, cam(point, *passed.streams[0])) for name, cam in cams.items()]
+        cams = _activation_maps(point, *passed.streams[0])
+        maps = [Map(method, point.name, values) for method, values in cams]
         maps += [self._roll_out(rollout, passed) for rollout in self._rollouts]
         return passed.logits, passed.number, maps
 

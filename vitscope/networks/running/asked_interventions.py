@@ -56,14 +56,30 @@ class AskedIntervention(NamedTuple):
 
 
 class Running(NamedTuple):
-    """A network that is lent, as it was intervened before, and the images of its scope."""
+    """A network on its device, as it was intervened before, and the images that it is shown.
+
+    `settings` describe its input. The images are those in `rows` of the split, by their numbers.
+    """
 
     network: nn.Module
-    batches: Callable[[Sequence[int]], Iterator[Tensor]]
-    images: int
+    settings: Mapping[str, Any]
+    split: Split
+    rows: Sequence[int]
+    batch_size: int
+    device: torch.device
     # Height and width of the map at each cut point.
     map_sizes: Sequence[tuple[int, int]]
     before: Sequence[Intervention]
+
+    @property
+    def images(self) -> int:
+        return len(self.rows)
+
+    def batches(self, numbers: Sequence[int]) -> Iterator[Tensor]:
+        rows = [self.rows[each] for each in numbers]
+        mean, std = self.settings["mean"], self.settings["std"]
+        for batch in self.split.batches(rows, self.batch_size, mean, std):
+            yield batch.to(self.device)
 
     def read(self, target: Target, rows: Sequence[int]) -> Iterator[tuple[Tensor, list[Tensor]]]:
         return read_target(self.network, target, self.batches(rows), self.before)
@@ -85,16 +101,11 @@ def describe_study_interventions(
     network.eval().to(device)
     by_heads = any(each["of"] == "heads" for each in asked["changes"])
     attentions = find_attention(network, settings, points).attentions if by_heads else []
-    rows = select(len(images), min(len(images), asked["images"]), asked["seed"])
-
-    def batches(numbers: Sequence[int]) -> Iterator[Tensor]:
-        mean, std = settings["mean"], settings["std"]
-        for batch in images.batches(rows[[*numbers]].tolist(), asked["batch_size"], mean, std):
-            yield batch.to(device)
-
+    rows = select(len(images), min(len(images), asked["images"]), asked["seed"]).tolist()
+    shown = settings, images, rows, asked["batch_size"], device, map_sizes
     made: list[Intervention] = []
     for number, each in enumerate(asked["changes"]):
-        running = Running(network, batches, len(rows), map_sizes, made)
+        running = Running(network, *shown, made)
         try:
             change = describe_intervention(AskedIntervention(**each), points, attentions, running)
         except VitscopeError as error:
