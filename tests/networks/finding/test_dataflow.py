@@ -38,7 +38,7 @@ class Graph(nn.Module):
 
 
 def paths(flow: Dataflow, index: int) -> list[list[int]]:
-    before = {value.operation for value in flow.operations[index].operands()}
+    before = {value.operation for value in flow.operations[index].operands}
     if not before:
         return [[index]]
     return [[*path, index] for other in before for path in paths(flow, other)]

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 from vitscope.errors import quoted
 from vitscope.networks.attention.reading import Attention, separates_images
@@ -25,6 +24,7 @@ from vitscope.networks.finding.dataflow import (
     on_shapes,
     record_dataflow,
 )
+from vitscope.networks.finding.leaves import leaves
 from vitscope.networks.finding.positions import DIGITS, Tracer
 
 NO_SOFTMAX = "what weighs its values is no softmax of products that can be read"
@@ -161,7 +161,7 @@ class _AttentionFinder:
         waiting, seen = [softmax], {softmax}
         while waiting:
             operation = self._flow.operations[waiting.pop()]
-            for value in operation.operands():
+            for value in operation.operands:
                 before = self._flow.operations[value.operation]
                 if np.prod(self._flow.shape_of(value)) != size or value.operation in seen:
                     continue
@@ -233,11 +233,11 @@ class _AttentionFinder:
         waiting = [softmax]
         while waiting:
             operation = self._flow.operations[waiting.pop()]
-            for leaf in tree_leaves((operation.args, dict(operation.kwargs))):
+            for leaf in leaves((operation.args, operation.kwargs)):
                 if isinstance(leaf, Constant) and leaf.shape[-2:] == pairs:
                     yield leaf.tensor
             if not multiplies_values(operation):
-                before = [v for v in operation.operands() if self._flow.shape_of(v)[-2:] == pairs]
+                before = [v for v in operation.operands if self._flow.shape_of(v)[-2:] == pairs]
                 waiting += [value.operation for value in before]
 
     def _places_of_value(

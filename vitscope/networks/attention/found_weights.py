@@ -81,8 +81,8 @@ def _holds_attention_scores(flow: Dataflow, value: Value) -> bool:
         operation = flow.operations[value.operation]
         if attends(operation):
             return True
-        same = [each for each in operation.operands() if np.prod(flow.shape_of(each)) == size]
-        if len(operation.operands()) != 1 or not same:
+        same = [each for each in operation.operands if np.prod(flow.shape_of(each)) == size]
+        if len(operation.operands) != 1 or not same:
             return False
         (value,) = same
 

@@ -2,10 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from torch.utils._pytree import tree_leaves
-
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
+from vitscope.networks.finding.leaves import leaves
 
 
 class Addends(NamedTuple):
@@ -24,7 +23,7 @@ NOTHING = Addends({})
 
 def flat_arguments(operation: Operation) -> list[Any]:
     """Return all arguments of an operation in one list, to which indices of operands refer."""
-    return tree_leaves((operation.args, dict(operation.kwargs)))
+    return leaves((operation.args, operation.kwargs))
 
 
 def addends(flow: Dataflow, operation: Operation) -> Addends:
@@ -98,7 +97,7 @@ def summed_stack(flow: Dataflow, operation: Operation) -> list[int]:
     """
     if operation.name not in ("sum", "mean") or len(operation.args) < 2:
         return []
-    dims, within = operation.args[1], [operation.operands()[0].operation]
+    dims, within = operation.args[1], [operation.operands[0].operation]
     before = flow.operations[within[0]]
     over = [each % len(before.shape) for each in ([dims] if isinstance(dims, int) else dims or [])]
     while before.name == "permute":
@@ -108,26 +107,26 @@ def summed_stack(flow: Dataflow, operation: Operation) -> list[int]:
         others = [each for each in order if each not in over]
         if others != sorted(others):
             return []
-        within.insert(0, before.operands()[0].operation)
+        within.insert(0, before.operands[0].operation)
         before = flow.operations[within[0]]
     if before.name in ops.VIEWS and _splits_appended(flow, before, over):
         # Appended channels are split into those of each value.
-        return [before.operands()[0].operation, *within]
+        return [before.operands[0].operation, *within]
     if before.name not in ops.STACKS:
         return []
     along = [*before.args[1:2], before.kwargs.get("dim", 0)][0] % len(before.shape)
-    if before.name == "cat" and any(flow.shape_of(v)[along] != 1 for v in before.operands()):
+    if before.name == "cat" and any(flow.shape_of(v)[along] != 1 for v in before.operands):
         return []
     return within if over == [along] else []
 
 
 def _splits_appended(flow: Dataflow, view: Operation, over: list[int]) -> bool:
     """Tell whether a view gives values that were appended to one another a dimension `over`."""
-    (viewed,) = view.operands()
+    (viewed,) = view.operands
     appending, shape = flow.operations[viewed.operation], flow.shape_of(viewed)
     if appending.name != "cat":
         return False
     along = [*appending.args[1:2], appending.kwargs.get("dim", 0)][0] % len(shape)
-    each = {flow.shape_of(value) for value in appending.operands()}
+    each = {flow.shape_of(value) for value in appending.operands}
     split = (*shape[:along], len(appending.args[0]), *next(iter(each))[along:])
     return over == [along] and len(each) == 1 and view.shape == split

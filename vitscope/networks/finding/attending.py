@@ -95,9 +95,9 @@ class Attending:
             operation = self.flow.operations[value.operation]
             if operation.name in ops.UNFOLDING:
                 return True
-            if operation.name not in ops.MOVES or len(operation.operands()) != 1:
+            if operation.name not in ops.MOVES or len(operation.operands) != 1:
                 return False
-            (value,) = operation.operands()
+            (value,) = operation.operands
 
 
 def _is_fused_attention_of_values(operation: Operation) -> bool:

@@ -10,7 +10,6 @@ import pandas as pd
 import torch
 from torch import Tensor, UntypedStorage, nn
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitscope.errors import VitscopeError, first_of, quoted
@@ -33,6 +32,7 @@ from vitscope.networks.finding.dataflow import (
     record_dataflow,
     without_onednn,
 )
+from vitscope.networks.finding.leaves import leaves
 from vitscope.networks.finding.operations import Args, Kwargs
 from vitscope.networks.finding.search import FoundPoints, search_for_cut_points
 
@@ -216,7 +216,7 @@ class _BlockParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call
             self._unread.setdefault(name, parameter.numel())
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        for leaf in tree_leaves((args, dict(kwargs))):
+        for leaf in leaves((args, kwargs)):
             self._count_parameter(leaf)
         return function(*args, **kwargs)
 
@@ -276,7 +276,7 @@ class BlockActivationCounter(ops.OperationMode):
 
 
 def _tensor_storages(values: Any) -> list[UntypedStorage]:
-    return [leaf.untyped_storage() for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
+    return [leaf.untyped_storage() for leaf in leaves(values) if isinstance(leaf, Tensor)]
 
 
 # `qkv` computes queries, keys and values.
@@ -352,7 +352,7 @@ class _BlockLayers:
 
     def _walk_back(self, starts: Sequence[int]) -> Iterator[int]:
         return self._walk_to_layers(
-            starts, lambda i: (each.operation for each in self._flow.operations[i].operands())
+            starts, lambda i: (each.operation for each in self._flow.operations[i].operands)
         )
 
     def _walk_onwards(self, starts: Sequence[int]) -> Iterator[int]:
@@ -412,8 +412,8 @@ class _BlockLayers:
 
 
 def _constant_tensors(operation: Operation) -> list[Tensor]:
-    leaves = tree_leaves((operation.args, dict(operation.kwargs)))
-    return [leaf.tensor for leaf in leaves if isinstance(leaf, Constant)]
+    taken = leaves((operation.args, operation.kwargs))
+    return [leaf.tensor for leaf in taken if isinstance(leaf, Constant)]
 
 
 def _memory_address(tensor: Tensor) -> int:

@@ -73,8 +73,8 @@ def passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) 
     steps: dict[int, int] = {}
     for index in indices:
         operation = flow.operations[index]
-        carried = [_branch_steps_to_state(flow, v.operation, steps) for v in operation.operands()]
-        known = [steps.get(v.operation, 0) for v in operation.operands()]
+        carried = [_branch_steps_to_state(flow, v.operation, steps) for v in operation.operands]
+        known = [steps.get(v.operation, 0) for v in operation.operands]
         if operation.name == "add":
             steps[index] = 1 + max(carried, default=0)
         elif operation.name == "sub":
@@ -95,11 +95,11 @@ def _branch_steps_to_state(flow: Dataflow, index: int, steps: Mapping[int, int])
     The operation may also move such a product. Return 0 for all other operations.
     """
     operation = flow.operations[index]
-    if operation.name in ops.MOVES and len(operation.operands()) == 1:
-        return _branch_steps_to_state(flow, operation.operands()[0].operation, steps)
+    if operation.name in ops.MOVES and len(operation.operands) == 1:
+        return _branch_steps_to_state(flow, operation.operands[0].operation, steps)
     if operation.name != "mul":
         return 0
-    return max((steps.get(v.operation, 0) for v in operation.operands()), default=0)
+    return max((steps.get(v.operation, 0) for v in operation.operands), default=0)
 
 
 def _kernel_shape(flow: Dataflow, operation: Operation) -> tuple[int, ...]:
@@ -248,13 +248,13 @@ class Ways:
         This is a unit of a residual stream, whether or not all paths of the network meet there.
         """
         added = self.flow.operations[self._with_addends(index)]
-        operands = [*dict.fromkeys(added.operands())]
+        operands = [*dict.fromkeys(added.operands)]
         for value in operands if self.adds(index) else ():
             origin = self._origin(value, first)
             for other in operands:
                 behind = [self.flow.operations[i] for i in self.ancestors(other, origin)]
                 works = any(ops.multiplies(op.name) or ops.is_fourier(op.name) for op in behind)
-                if works and any(v.operation == origin for op in behind for v in op.operands()):
+                if works and any(v.operation == origin for op in behind for v in op.operands):
                     return True
         return False
 
@@ -280,7 +280,7 @@ class Ways:
                 return False
             value = leaves[after.stream[0]]
             while self.flow.operations[value.operation].name in ops.COPIES:
-                (value,) = self.flow.operations[value.operation].operands()
+                (value,) = self.flow.operations[value.operation].operands
             if value != Value(before.operation) or not parts.added[after.stream[0]]:
                 return False
         return True
@@ -335,7 +335,7 @@ class Ways:
             index = missing.pop()
             if index > origin and index not in found:
                 found.add(index)
-                missing += [v.operation for v in self.flow.operations[index].operands()]
+                missing += [v.operation for v in self.flow.operations[index].operands]
         return found
 
 
@@ -351,4 +351,4 @@ def _is_nonlinear(operation: Operation) -> bool:
     if name in ops.NORMALIZATIONS - ops.BATCH_NORMALIZATIONS or ops.is_fused_attention(name):
         return True
     multiplied = name in ops.PRODUCTS | {"mul", "div", "pow", "addcmul"}
-    return name in ops.ACTIVATIONS | ops.SOFTMAXES or (multiplied and len(operation.operands()) > 1)
+    return name in ops.ACTIVATIONS | ops.SOFTMAXES or (multiplied and len(operation.operands) > 1)

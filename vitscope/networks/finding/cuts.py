@@ -245,7 +245,7 @@ def _locate_named_cut(
 def _join_of_named_cut(recorded: RecordedPass, index: int) -> int:
     """Return the join that an activation or normalization follows, or else the operation itself."""
     operation = recorded.operations[index]
-    before = [value.operation for value in operation.operands()]
+    before = [value.operation for value in operation.operands]
     closes = operation.name in ops.ACTIVATIONS | ops.NORMALIZATIONS
     activated = closes and before and recorded.joins(before[0])
     return before[0] if activated and before[0] in recorded.dominators else index

@@ -14,13 +14,14 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._pytree import tree_leaves, tree_map
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.image_size import height_and_width
 from vitscope.networks.building.networks import ends_of, own_type, same_bytes, without_fast_path
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import At, CutPoint, OperationId
+from vitscope.networks.finding.known_shapes import KnownShapes
+from vitscope.networks.finding.leaves import leaves, map_leaves
 from vitscope.networks.finding.operations import Args, Kwargs
 
 
@@ -60,8 +61,9 @@ class Operation:
     def shape(self) -> tuple[int, ...]:
         return self.shapes[0]
 
+    @cached_property
     def operands(self) -> list[Value]:
-        return [leaf for leaf in tree_leaves((self.args, self.kwargs)) if isinstance(leaf, Value)]
+        return [leaf for leaf in leaves((self.args, self.kwargs)) if isinstance(leaf, Value)]
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class Dataflow:
     def users(self) -> dict[int, list[int]]:
         users: dict[int, list[int]] = {}
         for index, operation in enumerate(self.operations):
-            for value in operation.operands():
+            for value in operation.operands:
                 users.setdefault(value.operation, []).append(index)
         return users
 
@@ -113,7 +115,7 @@ class Dataflow:
         needed = {self.result.operation}
         for index in range(self.result.operation, -1, -1):
             if index in needed:
-                needed.update(value.operation for value in self.operations[index].operands())
+                needed.update(value.operation for value in self.operations[index].operands)
         return sorted(needed)
 
     def dominators(self) -> list[int]:
@@ -121,7 +123,7 @@ class Dataflow:
         order = self.needed()
         last_use = dict.fromkeys(order, 0)
         for index in order:
-            for value in self.operations[index].operands():
+            for value in self.operations[index].operands:
                 last_use[value.operation] = index
         found, furthest = [], 0
         for index in order:
@@ -185,9 +187,9 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         ops.refuse_unknown_operator(function)
         # Look up the operands first, since an in-place operation changes them.
         known = partial(self._value_or_constant, changes=ops.is_mutable(function))
-        known_args, known_kwargs = tree_map(known, (args, dict(kwargs)))
+        known_args, known_kwargs = map_leaves(known, (args, kwargs))
         depends = ops.operation_name(function) not in ops.OF_SHAPES and any(
-            isinstance(leaf, Value) for leaf in tree_leaves((known_args, known_kwargs))
+            isinstance(leaf, Value) for leaf in leaves((known_args, known_kwargs))
         )
         valued = None if depends else self._constants.run_with_values(function, args, kwargs)
         result = function(*args, **kwargs)
@@ -235,7 +237,7 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
     def _add_operation(
         self, function: Any, name: str, result: Any, args: Args, kwargs: Kwargs
     ) -> None:
-        tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
+        tensors = [leaf for leaf in leaves(result) if isinstance(leaf, Tensor)]
         index = len(self._operations)
         which = self.last_id(ops.alike(name, tensors[0], self._images))
         shapes = tuple(tuple(tensor.shape) for tensor in tensors)
@@ -323,13 +325,13 @@ class _DataflowConstants:
             is_empty = isinstance(leaf, torch.device) and leaf.type == "meta"
             return self._device if is_empty else leaf
 
-        with_values = tree_map(leaf_with_values, (args, dict(kwargs)))
-        if any(isinstance(leaf, Tensor) and leaf.is_meta for leaf in tree_leaves(with_values)):
+        with_values = map_leaves(leaf_with_values, (args, kwargs))
+        if any(isinstance(leaf, Tensor) and leaf.is_meta for leaf in leaves(with_values)):
             return None
         return function(*with_values[0], **with_values[1])
 
     def keep_values(self, result: Any, valued: Any) -> None:
-        pairs = zip(tree_leaves(result), tree_leaves(valued), strict=True)
+        pairs = zip(leaves(result), leaves(valued), strict=True)
         for empty, value in pairs:
             if isinstance(empty, Tensor) and empty.is_meta:
                 self._known[id(empty)] = empty, value
@@ -356,7 +358,8 @@ def on_shapes(
     try:
         with keeping_attributes(model):
             run = running_on(model, without_values(model))
-            return make(run, blank_images(model, network, "meta"))
+            with KnownShapes():  # type: ignore[no-untyped-call]
+                return make(run, blank_images(model, network, "meta"))
     except VitscopeError:
         raise
     except Exception:
@@ -417,13 +420,13 @@ def modules_beside_torch(model: nn.Module, images: Tensor) -> list[str]:
 
 def _take_equal(one: Operation, other: Operation) -> bool:
     """Tell whether an operation takes the same constants and numbers in two passes."""
-    leaves = (tree_leaves((each.args, dict(each.kwargs))) for each in (one, other))
+    taken = (leaves((each.args, each.kwargs)) for each in (one, other))
     return all(
         same_bytes(a.tensor, b.tensor)
         if isinstance(a, Constant) and isinstance(b, Constant)
         # A function of FlexAttention is made anew in each pass.
         else a == b or a != a or callable(a)
-        for a, b in zip(*leaves, strict=False)
+        for a, b in zip(*taken, strict=False)
     )
 
 
@@ -485,7 +488,8 @@ def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow
         empty = without_values(model)
         pairs = [(empty[name], tensor.detach()) for name, tensor in own_tensors(model).items()]
         images = blank_images(model, network, "meta")
-        return record_dataflow(model, images, running_on(model, empty), pairs)
+        with KnownShapes():  # type: ignore[no-untyped-call]
+            return record_dataflow(model, images, running_on(model, empty), pairs)
     except VitscopeError:
         raise
     except Exception:

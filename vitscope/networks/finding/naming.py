@@ -123,6 +123,6 @@ class CutNamer:
     def _comes_from_relu(self, index: int) -> bool:
         """Tell whether a value comes from a ReLU, so that a second ReLU leaves it unchanged."""
         operation = self._pass.operations[index]
-        while operation.name in ops.POOLINGS | ops.MOVES and len(operation.operands()) == 1:
-            operation = self._pass.operations[operation.operands()[0].operation]
+        while operation.name in ops.POOLINGS | ops.MOVES and len(operation.operands) == 1:
+            operation = self._pass.operations[operation.operands[0].operation]
         return operation.name == "relu"

@@ -13,11 +13,12 @@ from torch._C import DispatchKey
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.jit import ScriptModule
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.networks import uncompiled
 from vitscope.networks.finding.cut_points import Alike, OperationId
+from vitscope.networks.finding.leaves import leaves, map_leaves
 
 
 def _split_names(text: str) -> frozenset[str]:
@@ -179,8 +180,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _drop_values(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """If any tensor argument is on the meta device, move all others there."""
-        leaves = [leaf for leaf in tree_leaves((args, dict(kwargs))) if isinstance(leaf, Tensor)]
-        empty = [leaf.is_meta for leaf in leaves]
+        empty = [leaf.is_meta for leaf in leaves((args, kwargs)) if isinstance(leaf, Tensor)]
         if not any(empty) or all(empty):
             return args, kwargs
 
@@ -188,7 +188,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             made = isinstance(leaf, Tensor) and not leaf.is_meta and leaf.ndim > 0
             return self.empty(leaf) if made else leaf
 
-        taken: tuple[Args, Kwargs] = tree_map(drop_values_of_leaf, (args, dict(kwargs)))
+        taken: tuple[Args, Kwargs] = map_leaves(drop_values_of_leaf, (args, kwargs))
         return taken
 
     def empty(self, tensor: Tensor) -> Tensor:

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map
 
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.addends import summed_stack
 from vitscope.networks.finding.cut_points import Layout
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
+from vitscope.networks.finding.leaves import leaves, map_leaves
 
 ROUNDING = 1e-6
 # Compare coordinates after rounding to this many digits, since means of coordinates are inexact.
@@ -145,7 +145,7 @@ def _moves_positions_by_index(operation: Operation) -> bool:
     if operation.name not in ops.SCATTERS:
         return False
     adds = operation.name == "index_put" and operation.args[-1] is True
-    return not adds and any(isinstance(leaf, Value) for leaf in tree_leaves(operation.args[1:]))
+    return not adds and any(isinstance(leaf, Value) for leaf in leaves(operation.args[1:]))
 
 
 def _shifts_positions(operation: Operation) -> bool:
@@ -219,7 +219,7 @@ class Tracer:
     def _deciding_values(self, value: Value) -> list[Value]:
         """Return the values whose positions decide the positions of `value`."""
         operation = self._flow.operations[value.operation]
-        operands = self._added_by_stack(operation) or operation.operands()
+        operands = self._added_by_stack(operation) or operation.operands
         if operation.name in ops.MOVES:
             return operands
         if not self._added_by_stack(operation) and (
@@ -248,7 +248,7 @@ class Tracer:
     def _added_by_stack(self, operation: Operation) -> list[Value]:
         """Return the values of a stack that an operation sums up: it is an addition of these."""
         stack = summed_stack(self._flow, operation)[:1]
-        added = [v for index in stack for v in self._flow.operations[index].operands()]
+        added = [v for index in stack for v in self._flow.operations[index].operands]
         return added if all(self._flow.shape_of(v) == operation.shape for v in added) else []
 
     def _find_positions(self, value: Value) -> Positions | None:
@@ -258,7 +258,7 @@ class Tracer:
         if operation.name in ops.UNFOLDING:
             return self._positions_of_unfolded(operation)
         if _shifts_positions(operation):
-            return self._known[operation.operands()[0]]
+            return self._known[operation.operands[0]]
         deciding = [self._known[each] for each in self._deciding_values(value)]
         chosen = _dimension_chosen_by_values(operation)
         if chosen is not None:
@@ -282,7 +282,7 @@ class Tracer:
 
     def _positions_of_new_map(self, operation: Operation) -> Positions | None:
         """Return the positions in the map that an operation makes; dimension 0 may hold heads."""
-        operand = operation.operands()[0]
+        operand = operation.operands[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
         if operation.name in ops.CONVOLUTIONS and _kernel_covers_all(operation, shape):
             # Patches that were cut out before are the maps of this convolution, each as a whole.
@@ -312,7 +312,7 @@ class Tracer:
         )
 
     def _positions_of_unfolded(self, operation: Operation) -> Positions | None:
-        operand = operation.operands()[0]
+        operand = operation.operands[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
         lines = _lines_of_positions(before, shape)
         if before is None or not lines:
@@ -360,7 +360,7 @@ class Tracer:
             return known[number]
 
         if operation.name in ops.VIEWS:
-            (viewed,) = operation.operands()
+            (viewed,) = operation.operands
             before, after = self._flow.shape_of(viewed), operation.shapes[output]
             return _shrink_coordinate(_reshape_coordinate(known_coordinate(viewed), before, after))
 
@@ -374,7 +374,7 @@ class Tracer:
                 return leaf.tensor if chooses else torch.full((), nan).expand(leaf.shape)
             return leaf
 
-        args, kwargs = tree_map(coordinates_of_leaf, (operation.args, dict(operation.kwargs)))
+        args, kwargs = map_leaves(coordinates_of_leaf, (operation.args, operation.kwargs))
         for key in ("device", "dtype", "layout", "pin_memory", "memory_format"):
             kwargs.pop(key, None)
         if operation.name in ops.COPIES:
@@ -395,7 +395,7 @@ def sums_over_positions(tracer: Tracer, operation: Operation) -> bool:
     convolution that takes tokens for channels, or a Fourier transform. Where places are lost, one
     over several dimensions is of positions, and not of channels alone.
     """
-    values = operation.operands()
+    values = operation.operands
     dimensions = _summed_dimensions(operation) if len(values) == 1 else []
     known = tracer.positions(values[0]) if dimensions else None
     if not has_places(known):

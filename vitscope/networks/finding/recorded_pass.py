@@ -118,7 +118,7 @@ class RecordedPass:
 
     def _adds_to_unit(self, index: int, last: int) -> bool:
         """Tell whether a sum adds another branch to a sum, or what works on it to a form of it."""
-        operands = self.operations[index].operands()
+        operands = self.operations[index].operands
         if any(self.moved_from(value, last) for value in operands):
             return True
         behind = [self.ways.ancestors(value, last) for value in operands]
@@ -154,7 +154,7 @@ class RecordedPass:
         # A shortcut with fewer channels than its branch is added to the first channels only.
         return operation.name in ("cat", "write") and any(
             self._adds_stream_to_channels(value.operation, operation.shape, self.before(index))
-            for value in operation.operands()
+            for value in operation.operands
         )
 
     def _way_of_stream(self, index: int) -> Way | None:
@@ -187,7 +187,7 @@ class RecordedPass:
         same = len(operation.shape) == len(shape) and all(
             operation.shape[d] == shape[d] for d in others
         )
-        return same and any(self.moved_from(v, stream) for v in operation.operands())
+        return same and any(self.moved_from(v, stream) for v in operation.operands)
 
     @cached_property
     def map_joins(self) -> list[int]:
@@ -207,7 +207,7 @@ class RecordedPass:
         last = end
         for index in self.dominators[bisect_right(self.dominators, end) :]:
             following = self.operations[index]
-            if following.operands()[:1] != [Value(last)]:
+            if following.operands[:1] != [Value(last)]:
                 return None
             if not ops.inside(following.module, self.operations[end].module):
                 return None
@@ -248,9 +248,9 @@ class RecordedPass:
     def moved_from(self, value: Value, origin: int) -> bool:
         while value.operation > origin:
             operation = self.operations[value.operation]
-            if operation.name not in ops.MOVES or len(operation.operands()) != 1:
+            if operation.name not in ops.MOVES or len(operation.operands) != 1:
                 return False
-            value = operation.operands()[0]
+            value = operation.operands[0]
         return value.operation == origin
 
     def before(self, index: int) -> int:
@@ -310,7 +310,7 @@ class RecordedPass:
     def meets_branch_without_sum(self, index: int) -> bool:
         """Tell whether a stream meets a branch in an operation that is not a sum."""
         operation, start = self.operations[index], self.before(index)
-        operands = [*dict.fromkeys(operation.operands())]
+        operands = [*dict.fromkeys(operation.operands)]
         if len(operands) < 2 or combines_without_sum(operation.name) or self.joins(index):
             return False
         streams = [value for value in operands if self.moved_from(value, start)]

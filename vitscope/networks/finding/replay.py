@@ -5,13 +5,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.arrays import format_shape
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value, record_dataflow
+from vitscope.networks.finding.leaves import leaves, map_leaves
 
 
 class Replay:
@@ -36,7 +36,7 @@ class Replay:
         values = {start: tensor.clone() if changed else tensor}
         for index, operation in zip(order, operations, strict=True):
             result = _replay_operation(operation, values)
-            tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
+            tensors = [leaf for leaf in leaves(result) if isinstance(leaf, Tensor)]
             values |= {Value(index, output): each for output, each in enumerate(tensors)}
         return values[end]
 
@@ -73,7 +73,7 @@ def _operations_to_replay(flow: Dataflow, start: Value, end: Value) -> list[int]
                 "It takes more of what was computed before than the stream: it cannot run alone."
             )
         needed.add(value.operation)
-        pending += flow.operations[value.operation].operands()
+        pending += flow.operations[value.operation].operands
     return sorted(needed)
 
 
@@ -85,7 +85,7 @@ def _replay_operation(operation: Operation, values: dict[Value, Tensor]) -> Any:
                 f"{quoted(operation.module)} writes into a tensor that it makes: it cannot run "
                 f"alone."
             )
-        return values[operation.operands()[0]]
+        return values[operation.operands[0]]
     changes = ops.is_mutable(operation.function)
 
     def replayed_tensor(leaf: Any) -> Any:
@@ -95,5 +95,5 @@ def _replay_operation(operation: Operation, values: dict[Value, Tensor]) -> Any:
             return leaf.tensor.clone() if changes else leaf.tensor
         return leaf
 
-    args, kwargs = tree_map(replayed_tensor, (operation.args, dict(operation.kwargs)))
+    args, kwargs = map_leaves(replayed_tensor, (operation.args, operation.kwargs))
     return operation.function(*args, **kwargs)
