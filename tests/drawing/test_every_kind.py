@@ -196,12 +196,13 @@ def test_a_model_that_was_not_measured_is_refused(kind):
         draw_kind(kind, tables, [Member("other", "Other", "vit", 0)], {})
 
 
-# How many models stand on the page, its width, and the points of its text.
+# How many models stand on the page, its width, and the points of its text; with every change, the
+# narrowest.
 PAGES = [(2, 5.5, 7), (3, 3.25, 7), (3, 6.875, 7), (2, 5.5, 9), (2, 5.5, 5)]
 PAGES += [(count, 5.5, 7) for count in (1, 3, 4, 6)]
 
 
-@pytest.mark.parametrize("page", some_of(PAGES, *PAGES[:2]), ids=str)
+@pytest.mark.parametrize("page", some_of(PAGES, PAGES[1]), ids=str)
 @pytest.mark.parametrize("kind", kinds())
 def test_a_figure_fits_a_page_and_nothing_of_it_overlaps_or_is_too_small(kind, page):
     count, width, font_size = page
