@@ -73,8 +73,8 @@ nightly: $(VENV)/.installed-dev ## run all other tests: kills, full disks, dead 
 	cd packages/snakemake-executor-plugin-prefork && $(abspath $(BIN))/python -m pytest -q -m nightly
 	$(BIN)/python -m tests.nightly
 
-one-of-nightly: $(VENV)/.installed-dev ## run one of the eight parts of those, today's, for five minutes
-	$(BIN)/python -m tests.nightly --one-for 5
+one-of-nightly: $(VENV)/.installed-dev ## run one of the eight parts of those, today's, for three minutes
+	$(BIN)/python -m tests.nightly --one-for 3
 
 lint: $(VENV)/.installed-dev ## check style, types, the order of imports and workflow
 	$(BIN)/ruff check .

@@ -49,10 +49,16 @@ SPENT, SINCE, LISTED = "processor seconds", pytest.StashKey[float](), 20
 Report = pytest.TestReport
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Collect garbage seldom: among all that torch and pandas import, it takes a sixth of a run."""
+    gc.set_threshold(50_000, 20, 50)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put tests of the workflow before those of the library; note the tiers of all."""
-    collect_garbage_seldom()
+    gc.collect()
+    gc.freeze()
     config.stash[COLLECTED] = {*map(marks_of, items)}
     config.stash[SINCE] = processor_seconds()
     items.sort(
@@ -60,13 +66,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             (place for place, part in enumerate(FIRST) if item.nodeid.startswith(part)), len(FIRST)
         )
     )
-
-
-def collect_garbage_seldom() -> None:
-    """Let the collector pass over all that is imported: with torch and pandas, a sixth of a run."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 def processor_seconds() -> float:
