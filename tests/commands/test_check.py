@@ -305,3 +305,31 @@ def test_claims_that_are_never_decided_are_refused(
     found = _check_claims(load_study(path))
     expected = {f"claims of {kind}": ("wrong", f"{path}: {sentence}")} if sentence else {}
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ([{"at": "blocks.0.attn", "how": how} for how in ("mean", "resample")], "right"),
+        ([{"at": "blocks.0.attn", "of": "heads", "heads": [0]}, {"at": "blocks.9.attn"}], "wrong"),
+    ],
+)
+def test_interventions_are_tried(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    changes: list[Any],
+    verdict: str,
+) -> None:
+    models = yaml.safe_load((BUNDLED_STUDIES / "mini.yaml").read_text(encoding="utf-8"))["models"]
+    changed = models["vit_scenes_mean"] | {"interventions": changes}
+    path = mini_with(tmp_path, models=models | {"vit_scenes_mean": changed})
+    monkeypatch.setattr(sys, "argv", ["vitscope", "check", str(path), "vit_scenes_mean"])
+    if verdict == "wrong":
+        with pytest.raises(SystemExit):
+            main()
+        said = "wrong: interventions.1: at: found 'blocks.9.attn', allowed:"
+    else:
+        main()
+        said = "interventions: 2, tried"
+    assert said in capsys.readouterr().out

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from vitscope.data.split import Split, select
+from vitscope.data.split import select
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import Attention
@@ -55,15 +55,25 @@ class AskedIntervention(NamedTuple):
         return f"{how} {'' if self.factor is None else f'{self.factor:g} '}{what} {self.at}{where}"
 
 
+class ShownImages(Protocol):
+    """What a network is shown: a split, or images that are in memory."""
+
+    def __len__(self) -> int: ...
+
+    def batches(
+        self, rows: Sequence[int], batch_size: int, mean: Sequence[float], std: Sequence[float]
+    ) -> Iterator[Tensor]: ...
+
+
 class Running(NamedTuple):
     """A network on its device, as it was intervened before, and the images that it is shown.
 
-    `settings` describe its input. The images are those in `rows` of the split, by their numbers.
+    `settings` describe its input. The images are those in `rows` of `shown`, by their numbers.
     """
 
     network: nn.Module
     settings: Mapping[str, Any]
-    split: Split
+    shown: ShownImages
     rows: Sequence[int]
     batch_size: int
     device: torch.device
@@ -78,7 +88,7 @@ class Running(NamedTuple):
     def batches(self, numbers: Sequence[int]) -> Iterator[Tensor]:
         rows = [self.rows[each] for each in numbers]
         mean, std = self.settings["mean"], self.settings["std"]
-        for batch in self.split.batches(rows, self.batch_size, mean, std):
+        for batch in self.shown.batches(rows, self.batch_size, mean, std):
             yield batch.to(self.device)
 
     def read(self, target: Target, rows: Sequence[int]) -> Iterator[tuple[Tensor, list[Tensor]]]:
@@ -90,7 +100,7 @@ def describe_study_interventions(
     settings: Mapping[str, Any],
     points: Sequence[CutPoint],
     map_sizes: Sequence[tuple[int, int]],
-    images: Split,
+    images: ShownImages,
     device: torch.device,
 ) -> list[Intervention]:
     """Return what a study asks for in the settings of a network, each after those before it.

@@ -1,14 +1,14 @@
 """Check a model of a study: find its cut points, prove them, and load its weights."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vitscope.image_size import height_and_width
 from vitscope.networks.attention.finding import (
@@ -22,9 +22,25 @@ from vitscope.networks.checkpoints import weight_sources
 from vitscope.networks.checkpoints.conversion import convert, convert_made, load_converted_model
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import Proofs, prove_capture
+from vitscope.networks.running.asked_interventions import describe_study_interventions
 from vitscope.networks.running.predictions import why_predictions_differ
 
 IMAGES = 2
+
+
+class _NormalizedImages:
+    """Images in memory, as a network takes them."""
+
+    def __init__(self, images: Tensor) -> None:
+        self._images = images
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def batches(
+        self, rows: Sequence[int], batch_size: int, mean: Sequence[float], std: Sequence[float]
+    ) -> Iterator[Tensor]:
+        yield from torch.split(self._images[[*rows]], batch_size)
 
 
 @dataclass(frozen=True)
@@ -33,6 +49,7 @@ class Checked:
     weights: str
     proofs: Proofs
     attention: FoundAttention
+    interventions: int = 0
 
     def rows(self) -> list[list[str]]:
         header = ["", "cut point", "kind", "stage", "map", "operations", "parameters", "found as"]
@@ -65,6 +82,7 @@ class Checked:
             self.weights,
             f"read: {describe_what_is_read(self.blocks.read, self.attention)}",
             f"{self.proofs.silenced} branches silenced",
+            *([f"interventions: {self.interventions}, tried"] if self.interventions else []),
             *(f"attention not read: {why}" for why in dict.fromkeys(refused.values())),
         ]
         sides = self.blocks.table["norm"].dropna().unique()
@@ -102,7 +120,19 @@ def check_network(
     # A network that is not repeatable fails every proof, so report only that cause.
     if why := why_predictions_differ(model, images[:1]):
         proofs.wrong[:] = [why]
-    return Checked(blocks, weights, proofs, attention)
+    made = _count_interventions(model, network, blocks, images)
+    return Checked(blocks, weights, proofs, attention, made)
+
+
+def _count_interventions(
+    model: nn.Module, network: NetworkEntry, blocks: Blocks, images: Tensor
+) -> int:
+    """Return how many interventions of a study can be made; refuse one that cannot."""
+    if "interventions" not in network:
+        return 0
+    sizes = [*blocks.table[["height", "width"]].itertuples(index=False, name=None)]
+    shown = _NormalizedImages(images), torch.device("cpu")
+    return len(describe_study_interventions(model, network, blocks.points, sizes, *shown))
 
 
 def _build_network_to_check(
