@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from tests.helpers.drawing import styled
 from tests.helpers.shown import is_whole, legends_of
 from vitscope.buildup.figure import sketch_buildup
-from vitscope.claims.counting import distinct_claims
+from vitscope.claims.counting import distinct_claims, once_per_recipe
 from vitscope.drawing.legends import INTERVAL, Legend
 from vitscope.drawing.looks import LABELS_OF_KINDS, VERDICT_LOOKS, Look
 from vitscope.drawing.overview import plot_overview
@@ -219,7 +219,9 @@ def test_verdicts_on_a_figure_name_it_and_how_many():
     every = [" ".join(text.get_text().split()) for each in figure.axes for text in each.texts]
     (row,) = [text for text in every if "higher test error" in text]
     assert row.startswith("fig5: ")
-    rows = distinct_claims(claims[claims["claim"] == "weak_bias_errs_more"])
+    # Trainings of one recipe count once.
+    every_row = once_per_recipe(distinct_claims(claims))
+    rows = every_row[every_row["claim"] == "weak_bias_errs_more"]
     holds = rows["holds"].str.startswith("yes").sum()
     assert f"holds in {holds} of {len(rows)} pairs" in row
     assert rows["statement"].iloc[0] in row
@@ -230,7 +232,8 @@ def test_verdicts_on_a_figure_name_it_and_how_many():
         if text.startswith("fig9: MSAs reduce the feature map var")
     ]
     assert [every[n - 1] for n in at] == [VERDICT_LOOKS["no, in this network"].mark]
-    of_msas = distinct_claims(claims[claims["claim"] == "msa_reduces_variance"])
+    of_msas = every_row[every_row["claim"] == "msa_reduces_variance"]
+    assert "vit_1" not in {*of_msas["model"]}
     held = of_msas[of_msas["holds"].str.startswith("yes")]["model"]
     assert f"holds in {len(held)} of {len(of_msas)} networks" in every[at[0]]
     assert [*held] == ["vit_scenes"]

@@ -36,7 +36,7 @@ _AGREEMENT_RULE = (
 )
 _SUMMARY_RULE = (
     "How many of the claims below have each verdict. Each claim of a model, or of two, counts "
-    "once, however many figures show it."
+    "once, however many figures show it, and trainings of one recipe together, at their first."
 )
 _DOUBTS = (
     "What makes the accuracy of these models doubtful, and all that is compared with it. Each is "
@@ -141,7 +141,7 @@ def summary_of_verdicts(claims: pd.DataFrame, labels: Mapping[str, str]) -> list
     """Return a section that counts verdicts by model and in total; no section without claims."""
     if claims.empty:
         return []
-    once = distinct_claims(claims)
+    once = once_per_recipe(distinct_claims(claims))
     shown = [does for does, count in count_verdicts(once["holds"]).items() if count]
     groups = [(labels[str(model)], each) for model, each in once.groupby("model", sort=False)]
     rows = [
@@ -155,7 +155,7 @@ def count_in_words(claims: pd.DataFrame) -> str:
     """Say in a sentence how many claims hold, fail and are open, or that there are no claims."""
     if claims.empty:
         return _NO_CLAIMS
-    found = distinct_claims(claims)["holds"].value_counts()
+    found = once_per_recipe(distinct_claims(claims))["holds"].value_counts()
     said = [
         f"{found.get(yes, 0)} hold and {found.get(no, 0)} fail {where}"
         for yes, no, where in _PAIRS

@@ -11,7 +11,7 @@ from matplotlib.gridspec import SubplotSpec
 from matplotlib.ticker import MaxNLocator
 
 from vitscope.claims.across_networks import across_networks, common_statement, say_across
-from vitscope.claims.counting import distinct_claims
+from vitscope.claims.counting import distinct_claims, once_per_recipe
 from vitscope.drawing.axes import tick_locator
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
@@ -192,9 +192,9 @@ def _say_data(shown: OverviewFigure) -> str:
 def _verdicts_in_overview(
     shown: OverviewFigure, claims: pd.DataFrame, labels: Mapping[str, str], letters: int
 ) -> list[Said]:
-    """Return the verdicts of all networks of the study on the claims that a figure counts."""
+    """Return the verdicts of all networks and recipes of the study on the claims of a figure."""
     names = claims.loc[claims["figure"] == shown.name, "claim"].unique()
-    every = distinct_claims(claims)
+    every = once_per_recipe(distinct_claims(claims))
     found: list[Said] = []
     for name in names:
         rows = every[(every["claim"] == name) & every["holds"].notna()]
