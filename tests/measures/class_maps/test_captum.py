@@ -61,7 +61,7 @@ def test_maps_are_those_of_captum(
     prefix: int | None,
     of_class: int | None,
 ) -> None:
-    """To 1e-12 of the largest value, in double precision; in single one they differ by 3e-6."""
+    """To 1e-12 of the largest value, in double precision; in single precision it is 1e-5."""
     model, points = mini(name)
     sharpened(model.double())
     shown = torch.randn(4, 1, 3, 32, 32, generator=torch.Generator().manual_seed(0)).double()
