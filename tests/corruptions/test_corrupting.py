@@ -59,6 +59,16 @@ def test_an_image_depends_on_its_row_and_not_on_its_company(corruption: str, sid
     np.testing.assert_array_equal(corrupt(images[7:8], corruption, 4, [12], 3)[0], many[7])
 
 
+def test_the_order_of_images_in_memory_does_not_matter() -> None:
+    """NumPy adds in that order, and a mean of many equal values shows how exactly."""
+    images = large_photographs("")[:1]
+    channels_last = images.transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2)
+    same = np.ascontiguousarray(images)
+    for severity in SEVERITIES:
+        expected = corrupt(same, "contrast", severity, [0])
+        np.testing.assert_array_equal(corrupt(channels_last, "contrast", severity, [0]), expected)
+
+
 @pytest.mark.parametrize("corruption", CORRUPTIONS)
 def test_chance_depends_on_row_seed_and_severity(corruption: str) -> None:
     image = SHAPES[:1]

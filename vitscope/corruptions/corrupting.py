@@ -389,7 +389,8 @@ def corrupt(
         # Create generators lazily, since some corruptions draw nothing.
         keys = ((seed, name, severity, int(row)) for row in rows[some])
         draws = map(np.random.default_rng, keys)
-        scaled = images[some].astype(np.float32) / 255
+        # In one order, since NumPy's sums, in other orders, are less exact.
+        scaled = images[some].astype(np.float32, order="C") / 255
         changed = FUNCTIONS[corruption](scaled, draws, **chosen)
         corrupted[some] = np.rint(255 * changed.clip(0, 1)).astype(np.uint8)
     return corrupted
