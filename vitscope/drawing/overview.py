@@ -92,7 +92,11 @@ def plot_overview(
             for row, side in enumerate(sides):
                 cell = grid[place * len(sides) + row, column]
                 axes = _draw_side_of_figure(above, cell, shown, side == "measured", legend)
-                axes[0].set_ylabel(side if column == 0 else "")
+                if column == 0:
+                    # The others are labelled, too, so that the word keeps off their numbers.
+                    for each in axes:
+                        each.set_ylabel(side if each is axes[0] else " ")
+                    above.align_ylabels(axes)
                 if side != sides[-1]:
                     axes[-1].set_xlabel("")
     legend.draw(above)
