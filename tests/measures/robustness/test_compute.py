@@ -220,6 +220,23 @@ def test_errors_are_divided_by_those_of_alexnet_where_these_are_known() -> None:
         assert columns[["alexnet_error", "alexnet_ratio"]].isna().all(axis=None)
 
 
+@pytest.mark.parametrize(
+    ("network", "accuracy", "mce"),
+    [("ResNet-50", 39.2304, None), ("DeiT-S", 55.6664, 56.19), ("DeiT-B", 62.8765, 47.06)],
+)
+def test_means_are_those_of_robustbench(network: str, accuracy: float, mce: float | None) -> None:
+    """Its accuracies of 5,000 images of ImageNet-C, in percent, and the mCE that it says."""
+    theirs = pd.read_csv(Path(__file__).parent / "robustbench.csv")
+    by_corruption = theirs.groupby("corruption")[network].agg(list).to_dict()
+    table = robustness_table(by_corruption, 0.8, images=5000)
+    found = corruption_error(table, alexnet="imagenet", resamples=2).set_index("corruption")
+    mean = found.loc["mean"]
+    assert 100 * (1 - mean["error"]) == pytest.approx(accuracy, abs=1e-4)
+    if mce:
+        # It divides by the errors of another run of AlexNet.
+        assert 100 * mean["alexnet_ratio"] == pytest.approx(mce, rel=0.015)
+
+
 def test_the_data_set_of_alexnet_is_that_of_the_source_or_the_one_that_is_named() -> None:
     cases = (
         ("mini", "source", None),
