@@ -8,8 +8,6 @@ PUBLISHED_POINTS = PACKAGE / "claims" / "published_points"
 CORRUPTION_PARAMETERS = PACKAGE / "corruptions" / "parameters.yaml"
 ALEXNET_ERRORS = PACKAGE / "corruptions" / "alexnet.csv"
 IMAGENET_CATEGORIES = PACKAGE / "data" / "imagenet_categories.csv"
-# In a clone, this folder has links, so that each file exists only once; a wheel has the files.
-BUNDLED_MODELS = PACKAGE / "bundled_models"
 
 # The folder of the workflow, with rules, studies and bundled weights: in a clone, the folder above
 # the package; in a wheel, a folder inside the package, which setup.py fills.

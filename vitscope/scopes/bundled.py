@@ -11,10 +11,10 @@ from vitscope.errors import VitscopeError, nearest
 from vitscope.files.arrays import Array
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.networks.building.networks import fill, uninitialized_network
-from vitscope.package_data import BUNDLED_MODELS
+from vitscope.package_data import ROOT
 from vitscope.settings.section import fill_section as with_defaults
 from vitscope.settings.study import Study
-from vitscope.studies.loading import study_schema
+from vitscope.studies.loading import BUNDLED_STUDIES, study_schema
 from vitscope.studies.resolving import resolve_study
 
 
@@ -32,7 +32,7 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     number of images, up to 2000.
     """
     # Read the study of the bundled networks without looking for the files that it names.
-    file = BUNDLED_MODELS / "mini.yaml"
+    file = BUNDLED_STUDIES / "mini.yaml"
     settings = load_yaml(file)
     with_defaults(settings, study_schema())
     study = resolve_study(file.stem, file, settings)
@@ -43,7 +43,7 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
             f"{', '.join(there)}."
         )
     network = study.network(name)
-    weights = safetensors.torch.load_file(BUNDLED_MODELS / f"{name}.safetensors")
+    weights = safetensors.torch.load_file(ROOT / study.models[name].checkpoint["bundled"])
     pixels, labels, classes = _select_bundled_images(study, name, images)
     model = fill(uninitialized_network(network), weights)
     # `look` reads this name. As a key of the result, it would keep callers from giving a name.
