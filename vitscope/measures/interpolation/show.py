@@ -1,0 +1,54 @@
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vitscope.drawing.counts import count_rows
+from vitscope.drawing.figure import Members
+from vitscope.drawing.looks import DASHED, DOTTED, GRAY, Look, look_of
+from vitscope.drawing.panels import stack_panels, write_over_panel
+
+# The rows of panels: a label, the column, and how its barrier is written.
+_VALUES = (("Loss (NLL)", "nll", ".2f"), ("Error (%)", "error", ".0f"))
+# Whether statistics are reset, in the legend.
+_CURVES = {False: "as interpolated", True: "running statistics reset"}
+_BETWEEN = "between both ends"
+
+
+def plot_interpolation(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw the loss of each pair in the table, in its order, and below it the error."""
+    by_name = {member.model: member for member in members}
+    pairs = table[["model", "other_model"]].drop_duplicates()
+    stacked = stack_panels(len(pairs), len(_VALUES))
+    for panels, (label, column, form) in zip(stacked, _VALUES, strict=True):
+        for axes, (first, second) in zip(panels.axes, pairs.itertuples(False, None), strict=True):
+            rows = table[(table["model"] == first) & (table["other_model"] == second)]
+            count_rows(rows, axes)
+            if panels.titled:
+                title = f"{by_name[first].label} to {by_name[second].label}"
+                axes.set_title(panels.in_lines(title))
+            _draw_lines(axes, rows, column, form, look_of(by_name[first]))
+        for reset in sorted(table["reset"].unique()):
+            panels.legend.add_line(_CURVES[reset], {"color": GRAY, **_style_of(reset)})
+        panels.legend.add_line(_BETWEEN, {"color": GRAY, **DOTTED})
+        if panels is not stacked[-1]:
+            panels.label("", label)
+    return panels.finish("Share of the second network's weights", label)
+
+
+def _style_of(reset: bool) -> dict[str, object]:
+    return {**DASHED, "marker": ""} if reset else {"linestyle": "-"}
+
+
+def _draw_lines(axes: Axes, rows: pd.DataFrame, column: str, form: str, look: Look) -> None:
+    """Draw the curves of a pair, a straight line between their ends, and the barrier over them."""
+    said = []
+    for reset, curve in rows.sort_values(["reset", "share"]).groupby("reset"):
+        style = look.line | ({**DASHED, "marker": ""} if reset else {})
+        axes.plot(curve["share"], curve[column], clip_on=False, zorder=3, **style)
+        axes.plot(
+            curve["share"].iloc[[0, -1]], curve[column].iloc[[0, -1]], color=GRAY, **DOTTED
+        )
+        said.append(f"{curve[f'{column}_excess'].max():{form}}")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(bottom=0)
+    write_over_panel(axes, f"barrier {said[0]}" + "".join(f", reset {each}" for each in said[1:]))
