@@ -27,7 +27,7 @@ _ROUNDING = 1e-3
 def measure_interpolation(
     given: OnLine, images: int | None, seed: int | None, points: int, reset_images: int
 ) -> pd.DataFrame:
-    """Return the loss and the error at points of the line between two networks, and their excess."""
+    """Return the loss and the error at points of the line between two networks."""
     first, network = given.first, given.first.network.eval().to(given.first.device)
     names = (first.model, given.other)
     if why := why_no_line(network, given.network, names):
@@ -44,9 +44,7 @@ def measure_interpolation(
             curves[False].append(_score_point(first, first.batches(rows), labels))
             if augmented is not None:
                 _reset_statistics(first, augmented, reset_images)
-                curves.setdefault(True, []).append(
-                    _score_point(first, first.batches(rows), labels)
-                )
+                curves.setdefault(True, []).append(_score_point(first, first.batches(rows), labels))
     found = [
         pd.DataFrame(curve).assign(share=shares, reset=reset) for reset, curve in curves.items()
     ]
@@ -64,7 +62,7 @@ def excess_over_ends(shares: Array, values: Array) -> Array:
 
 
 def _refuse_another_function(given: OnLine, batches: Iterable[Tensor]) -> None:
-    """Refuse networks that compute other things of the same weights, as by another number of heads."""
+    """Refuse networks that differ in more than weights, as in how many heads share these."""
     first = given.first
     other = given.network.eval().to(first.device)
     for batch in batches:

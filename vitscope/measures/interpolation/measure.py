@@ -46,7 +46,10 @@ TABLE = Table(
         "reset": ("bool", "whether running statistics are computed anew at the point"),
         "images": ("int64", "number of images"),
         "nll": ("float64", "mean negative log-likelihood; null where logits overflow"),
-        "nll_excess": ("float64", "nll less the line between both ends; its barrier is the maximum"),
+        "nll_excess": (
+            "float64",
+            "nll less the line between both ends; its barrier is the maximum",
+        ),
         "error": ("float64", "share of wrong predictions, in percent; null as nll"),
         "error_excess": ("float64", "error less the line between both ends, in points"),
     },

@@ -2,9 +2,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Members
-from vitscope.drawing.looks import DASHED, DOTTED, GRAY, Look, look_of
+from vitscope.drawing.looks import DASHED, DOTTED, GRAY, OF_ALL, Look, look_of
 from vitscope.drawing.panels import stack_panels, write_over_panel
 
 # The rows of panels: a label, the column, and how its barrier is written.
@@ -28,27 +29,22 @@ def plot_interpolation(table: pd.DataFrame, members: Members) -> Figure:
                 axes.set_title(panels.in_lines(title))
             _draw_lines(axes, rows, column, form, look_of(by_name[first]))
         for reset in sorted(table["reset"].unique()):
-            panels.legend.add_line(_CURVES[reset], {"color": GRAY, **_style_of(reset)})
+            panels.legend.add_line(_CURVES[reset], OF_ALL | (DASHED if reset else {}))
         panels.legend.add_line(_BETWEEN, {"color": GRAY, **DOTTED})
         if panels is not stacked[-1]:
-            panels.label("", label)
-    return panels.finish("Share of the second network's weights", label)
-
-
-def _style_of(reset: bool) -> dict[str, object]:
-    return {**DASHED, "marker": ""} if reset else {"linestyle": "-"}
+            panels.label("", label, "shared")
+    return panels.finish("Share of the second network's weights", label, "shared")
 
 
 def _draw_lines(axes: Axes, rows: pd.DataFrame, column: str, form: str, look: Look) -> None:
     """Draw the curves of a pair, a straight line between their ends, and the barrier over them."""
     said = []
     for reset, curve in rows.sort_values(["reset", "share"]).groupby("reset"):
-        style = look.line | ({**DASHED, "marker": ""} if reset else {})
+        style = look.line | (DASHED if reset else {})
         axes.plot(curve["share"], curve[column], clip_on=False, zorder=3, **style)
-        axes.plot(
-            curve["share"].iloc[[0, -1]], curve[column].iloc[[0, -1]], color=GRAY, **DOTTED
-        )
+        ends = curve.iloc[[0, -1]]
+        axes.plot(ends["share"], ends[column], color=GRAY, zorder=2.5, **DOTTED)
         said.append(f"{curve[f'{column}_excess'].max():{form}}")
     axes.set_xlim(0, 1)
-    axes.set_ylim(bottom=0)
+    begin_at_zero(axes)
     write_over_panel(axes, f"barrier {said[0]}" + "".join(f", reset {each}" for each in said[1:]))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -37,7 +36,7 @@ def why_no_line(one: nn.Module, other: nn.Module, names: tuple[str, str]) -> str
 
 @contextmanager
 def moving_to(network: nn.Module, other: nn.Module) -> Iterator[Callable[[float], None]]:
-    """Yield a function that moves a network to a share of the way to another; restore it at the end.
+    """Yield a function that moves a network a share of the way to another; restore it in the end.
 
     All numbers with a point move in place, running statistics too; tensors that are the same in
     both, and whole numbers such as counts of batches, stay those of the network.
