@@ -67,7 +67,8 @@ def _refuse_another_function(given: OnLine, batches: Iterable[Tensor]) -> None:
     other = given.network.eval().to(first.device)
     for batch in batches:
         ours, theirs = (each(batch.to(first.device)).float() for each in (first.network, other))
-        if not (ours - theirs).abs().max() <= _ROUNDING * theirs.abs().max():
+        off, most = (ours - theirs).abs().max(), _ROUNDING * theirs.abs().max()
+        if theirs.isfinite().all() and not off <= most:
             raise VitscopeError(
                 f"'{first.model}' with the weights of '{given.other}' computes something else than "
                 f"'{given.other}': a line between weights needs two networks that are built alike."

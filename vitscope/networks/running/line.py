@@ -50,9 +50,10 @@ def moving_to(network: nn.Module, other: nn.Module) -> Iterator[Callable[[float]
     }
 
     def move(share: float) -> None:
-        for name, end in ends.items():
+        for name, each in ours.items():
+            end, began = ends.get(name), start[name]
             # Exact at both ends.
-            ours[name].copy_((1 - share) * start[name] + share * end)
+            each.copy_(began if end is None else (1 - share) * began + share * end)
 
     try:
         yield move
