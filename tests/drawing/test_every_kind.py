@@ -193,7 +193,7 @@ def test_published_points_go_to_the_kinds_that_declare_their_columns(kind):
 @pytest.mark.parametrize("kind", kinds())
 def test_a_model_that_was_not_measured_is_refused(kind):
     tables = {name: rows_of(name, "m0") for name in kinds()[kind].tables}
-    name = next(iter(tables))
+    name = next(name for name in tables if name != "cka_between")
     with pytest.raises(VitscopeError, match=f"The {name} table has no model 'other'.*: delete the"):
         draw_kind(kind, tables, [Member("other", "Other", "vit", 0)], {})
 

@@ -30,7 +30,9 @@ def draw_from_tables(
     """
     shown, given = at_snapshots(tables, snapshots), {**(values or {}), "members": members}
     for name, table in shown.items():
-        _check_figure_has_rows(name, table, members)
+        # A table of pairs of models need not have rows of each model.
+        if "other_model" not in table:
+            _check_figure_has_rows(name, table, members)
     if published is not None:
         given["published"] = published
     with with_scales(given.pop("scales", None)):
@@ -45,8 +47,7 @@ def _check_figure_has_rows(name: str, table: "pd.DataFrame", members: Members) -
     if "snapshot" in table:
         moments = {f" at '{moment}'": rows for moment, rows in table.groupby("snapshot")}
     for at, rows in moments.items():
-        # A table of pairs of models has rows of each as one or the other.
-        there = {*rows["model"], *rows.get("other_model", ())}
+        there = {*rows["model"]}
         for member in members:
             if member.model not in there:
                 raise VitscopeError(

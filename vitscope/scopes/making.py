@@ -255,14 +255,17 @@ class Maker:
 
     def why_no_line(self, table: str, other: "Maker") -> str | None:
         """Say in a sentence why nothing can be measured between two networks; None if it can."""
-        if missing := next(
-            filter(None, (each.why_not(table, False) for each in (self, other))), None
-        ):
+        if missing := self.why_not(table, alone=False) or other.why_not(table, alone=False):
             return missing
         if self.interventions or other.interventions:
             return f"{table} is of weights, in which no intervention is: compare networks without."
-        if any(self._settings[key] != other._settings[key] for key in ("mean", "std")):
-            return f"{table} needs networks that take images alike: give both one mean= and std=."
+        if any(
+            self._settings[key] != other._settings[key] for key in ("mean", "std", "image_size")
+        ):
+            return (
+                f"{table} needs networks that take images alike: give both one mean= and std=, and "
+                f"images of one size."
+            )
         return why_no_line(self._network, other._network, (self.model, other.model))
 
     def make_line(self, measure: Measure, other: "Maker") -> Path:

@@ -2,11 +2,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Members
 from vitscope.drawing.looks import DASHED, DOTTED, GRAY, OF_ALL, Look, look_of
 from vitscope.drawing.panels import stack_panels, write_over_panel
+from vitscope.errors import VitscopeError
 
 # The rows of panels: a label, the column, and how its barrier is written.
 _VALUES = (("Loss (NLL)", "nll", ".2f"), ("Error (%)", "error", ".0f"))
@@ -19,6 +19,11 @@ def plot_interpolation(table: pd.DataFrame, members: Members) -> Figure:
     """Draw the loss of each pair in the table, in its order, and below it the error."""
     by_name = {member.model: member for member in members}
     pairs = table[["model", "other_model"]].drop_duplicates()
+    if missing := by_name.keys() - {*pairs["model"], *pairs["other_model"]}:
+        raise VitscopeError(
+            f"The interpolation table has no model '{min(missing)}': delete the table and run "
+            f"again."
+        )
     stacked = stack_panels(len(pairs), len(_VALUES))
     for panels, (label, column, form) in zip(stacked, _VALUES, strict=True):
         for axes, (first, second) in zip(panels.axes, pairs.itertuples(False, None), strict=True):
@@ -44,7 +49,7 @@ def _draw_lines(axes: Axes, rows: pd.DataFrame, column: str, form: str, look: Lo
         axes.plot(curve["share"], curve[column], clip_on=False, zorder=3, **style)
         ends = curve.iloc[[0, -1]]
         axes.plot(ends["share"], ends[column], color=GRAY, zorder=2.5, **DOTTED)
-        said.append(f"{curve[f'{column}_excess'].max():{form}}")
+        barrier = curve[f"{column}_excess"].max(skipna=False)
+        said.append(f"{barrier:{form}}" if pd.notna(barrier) else "not finite")
     axes.set_xlim(0, 1)
-    begin_at_zero(axes)
     write_over_panel(axes, f"barrier {said[0]}" + "".join(f", reset {each}" for each in said[1:]))
