@@ -53,7 +53,7 @@ def test_curves_are_the_table_above_a_line_between_their_ends() -> None:
     assert words == "Share of the second network's weights"
     # 3 above the middle of 0.5 and 1.5, and 1 above that of 0.4 and 1.2.
     assert over(loss) == ["barrier 2.00, reset 0.20"]
-    assert over(error) == ["barrier 40, reset 4"]
+    assert over(error) == ["barrier 40, reset 4 points"]
 
 
 def test_the_legend_names_reset_statistics_where_some_are() -> None:

@@ -81,23 +81,18 @@ def test_images_are_named_in_the_facts_of_its_figure(study: Study) -> None:
 
 
 def test_pairs_without_a_line_are_refused_before_anything_runs(tmp_path: Path) -> None:
-    said = refused(tmp_path, ["vit_scenes", "vit_scenes_zero"])
-    assert said == (
-        "figures of interpolation: 'vit_scenes' and 'vit_scenes_zero': one of them has "
-        "interventions, which are in no weights: leave the pair out."
-    )
-    said = refused(tmp_path, ["vit", "vit_1"], models=with_model("vit_1", mean=[0.4, 0.4, 0.4]))
-    assert said == (
-        "figures of interpolation: 'vit' and 'vit_1': found the mean [0.5, 0.5, 0.5] and "
-        "[0.4, 0.4, 0.4], allowed: two models that take images alike."
+    assert refused(tmp_path, ["vit_scenes", "vit_scenes_zero"]) == (
+        "figures.line.pairs: found 'vit_scenes' and 'vit_scenes_zero', allowed: two models without "
+        "interventions, which are in no weights."
     )
     data = mini()["data"]
     data["large"] = data["shapes32"] | {"image_size": 64}
-    said = refused(tmp_path, ["vit", "vit_1"], data=data, models=with_model("vit_1", data="large"))
-    assert said == (
-        "figures of interpolation: 'vit' and 'vit_1': found models on data.shapes32 and "
-        "data.large, allowed: two models on one data set."
-    )
+    for changed, name in (({"mean": [0.4, 0.4, 0.4]}, "shapes32"), ({"data": "large"}, "large")):
+        models = with_model("vit_1", **changed)
+        assert refused(tmp_path, ["vit", "vit_1"], data=data, models=models) == (
+            f"figures.line.pairs: found 'vit' and 'vit_1' on data.shapes32 and data.{name}, "
+            "allowed: two models on one data set, with the same mean and std."
+        )
     said = refused(tmp_path, ["vit", "vit_scenes"])
     assert "found 'vit' on data.shapes32 and 'vit_scenes' on data.scenes32" in said
 

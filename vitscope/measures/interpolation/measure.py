@@ -82,34 +82,27 @@ def count_passes_of_line(case: Case) -> Work | None:
 
 
 def refuse_unlike_pairs(case: Case) -> None:
-    """Refuse pairs with interventions, and pairs that take images in two ways."""
-    study = case.study
+    """Refuse pairs with interventions or of two data sets, and statistics without images."""
+    study, name = case.study, case.measure.name
     if case.settings.reset_images:
         try:
-            check_measure_of_augmented(study, case.measure.name)
+            check_measure_of_augmented(study, name)
         except VitscopeError as error:
-            none = f"analysis.{case.measure.name}.reset_images: 0"
-            raise VitscopeError(f"{error} Or say {none}, to reset no statistics.") from error
-    for figure in study.figures_of(case.measure.name):
-        for one, other in figure.pairs:
-            where = f"{study.path}: figures of {case.measure.name}: '{one}' and '{other}'"
-            if study.models[one].interventions or study.models[other].interventions:
-                raise VitscopeError(
-                    f"{where}: one of them has interventions, which are in no weights: leave the "
-                    f"pair out."
-                )
-            if study.models[one].data != study.models[other].data:
-                raise VitscopeError(
-                    f"{where}: found models on data.{study.models[one].data} and "
-                    f"data.{study.models[other].data}, allowed: two models on one data set."
-                )
-            first, second = study.network(one), study.network(other)
-            for key in ("mean", "std"):
-                if first[key] != second[key]:
-                    raise VitscopeError(
-                        f"{where}: found the {key} {first[key]} and {second[key]}, allowed: two "
-                        f"models that take images alike."
-                    )
+            none = f"Or say analysis.{name}.reset_images: 0, to reset no statistics."
+            raise VitscopeError(f"{error} {none}") from error
+    shown = {key: each.pairs for key, each in study.figures.items() if each.measure == name}
+    for key, (one, other) in ((key, pair) for key, pairs in shown.items() for pair in pairs):
+        where = f"{study.path}: figures.{key}.pairs: found '{one}' and '{other}'"
+        first, second = study.models[one], study.models[other]
+        if first.interventions or second.interventions:
+            raise VitscopeError(
+                f"{where}, allowed: two models without interventions, which are in no weights."
+            )
+        if first.data != second.data or (first.mean, first.std) != (second.mean, second.std):
+            raise VitscopeError(
+                f"{where} on data.{first.data} and data.{second.data}, allowed: two models on one "
+                f"data set, with the same mean and std."
+            )
 
 
 INTERPOLATION = Measure(
