@@ -11,6 +11,7 @@ from vitscope.jobs.job import find_job
 from vitscope.jobs.measures import case_of
 from vitscope.measures import registry
 from vitscope.planning import costs
+from vitscope.planning.targets import check_target_names
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -112,3 +113,10 @@ def test_a_study_without_training_images_is_told_how_to_do_without(tmp_path: Pat
     figures = {"line": {"kind": "interpolation", "pairs": [["vit", "vit_1"]]}}
     rest = {"figures": figures, "buildups": None, "videos": None, "analysis": analysis}
     assert load_study(mini_with(tmp_path, **without, **rest)).pairs() == {"vit+vit_1"}
+
+
+def test_a_table_of_a_pair_that_no_figure_shows_is_no_target(study: Study) -> None:
+    check_target_names(study, PAIR)
+    for model in ("vit", "resnet+vit"):
+        said = refusal(check_target_names, study, PAIR | {"model": model})
+        assert f"models of figures of interpolation: found '{model}', allowed: resnet+res" in said

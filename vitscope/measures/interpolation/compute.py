@@ -28,18 +28,18 @@ def measure_interpolation(
     given: OnLine, images: int | None, seed: int | None, points: int, reset_images: int
 ) -> pd.DataFrame:
     """Return the loss and the error at points of the line between two networks."""
-    first, network = given.first, given.first.network.eval().to(given.first.device)
-    names = (first.model, given.other)
-    if why := why_no_line(network, given.network, names):
+    first, names = given.first, (given.first.model, given.other)
+    network, other = (each.eval().to(first.device) for each in (first.network, given.network))
+    if why := why_no_line(network, other, names):
         raise VitscopeError(why)
     rows = rows_to_classify(first.images, images, seed)
     labels = torch.from_numpy(known_labels(first.images, rows))
     shares, curves = np.linspace(0, 1, points), dict[bool, list[dict[str, float]]]({False: []})
     augmented = given.augmented if running_norms(network) else None
-    with moving_to(network, given.network) as move:
+    with moving_to(network, other) as move:
         move(1)
         _refuse_another_function(given, first.batches(rows[: first.batch_size]))
-        for share in shares:
+        for share in shares.tolist():
             move(share)
             curves[False].append(_score_point(first, first.batches(rows), labels))
             if augmented is not None:
@@ -63,10 +63,9 @@ def excess_over_ends(shares: Array, values: Array) -> Array:
 
 def _refuse_another_function(given: OnLine, batches: Iterable[Tensor]) -> None:
     """Refuse networks that differ in more than weights, as in how many heads share these."""
-    first = given.first
-    other = given.network.eval().to(first.device)
+    first, networks = given.first, (given.first.network, given.network)
     for batch in batches:
-        ours, theirs = (each(batch.to(first.device)).float() for each in (first.network, other))
+        ours, theirs = (each(batch.to(first.device)).float() for each in networks)
         off, most = (ours - theirs).abs().max(), _ROUNDING * theirs.abs().max()
         if theirs.isfinite().all() and not off <= most:
             raise VitscopeError(

@@ -44,7 +44,7 @@ def moving_to(network: nn.Module, other: nn.Module) -> Iterator[Callable[[float]
     ours, theirs = _tensors_of_network(network), _tensors_of_network(other)
     start = {name: each.clone() for name, each in ours.items()}
     ends = {
-        name: theirs[name].to(each.device)
+        name: theirs[name]
         for name, each in start.items()
         if (each.is_floating_point() or each.is_complex()) and not same_bytes(each, theirs[name])
     }
