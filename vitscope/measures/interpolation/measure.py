@@ -13,10 +13,10 @@ the barrier (Frankle et al. 2020, Entezari et al. 2022), which is 0 if no point 
 In rows with `reset`, the running statistics of batch normalization are computed anew at each point
 (Izmailov et al. 2018; Jordan et al. 2023): the mean over batches of `analysis.batch_size` images of
 their statistics, in one pass, while all else is as in evaluation. The images are the augmented
-training images of the first model, those of `analysis.augmented`; none of them is an image that is
-scored. A last batch that is smaller is left out. A notebook resets if `loss=` says how images are
-augmented, and has only the images that are looked at. Networks without running statistics have no
-such rows.
+training images of the first model, those of `analysis.augmented`, whose split is another than that
+of the images that are scored, unless a study says so. A last batch that is smaller is left out. A
+notebook resets if `loss=` says how images are augmented, and has only the images that are looked
+at. Networks without running statistics have no such rows.
 """
 
 from dataclasses import dataclass
