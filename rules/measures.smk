@@ -21,7 +21,7 @@ rule measure_model:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
-        measure=measures_that(torch=True),
+        measure=measures_that(torch=True, of_pairs=False),
     conda:
         "../envs/torch.yaml"
     resources:
@@ -33,6 +33,13 @@ rule measure_model:
         "Measuring {wildcards.measure} of {wildcards.model}"
     script:
         "../scripts/measure.py"
+
+
+use rule measure_model as measure_line with:
+    """Measure what is between two models, whose names are one, as in `vit_1+vit_2`."""
+    wildcard_constraints:
+        measure=measures_that(torch=True, of_pairs=True),
+        model=r"[^/.]+",
 
 
 use rule measure_model as measure_model_part with:

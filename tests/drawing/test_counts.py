@@ -27,6 +27,7 @@ UNCOUNTED = {
 # How many panels each of two models has, if not one; and how many all models have together.
 EACH = {
     "fourier": 2,
+    "interpolation": 2,
     "class_separation": 2,
     "probe": 2,
     "reliability": 2,

@@ -47,6 +47,8 @@ PUBLISHED = {
     "shape_texture": ("cue_conflict.csv", "ResNet-50"),
     "occlusion": ("occlusion.csv", "ResNet-50"),
 }
+# Tables of pairs of models.
+OF_PAIRS = ("cka_between", "interpolation")
 # Tables of maps over pictures, which text does not keep, and which column has the maps.
 MAPS = {"attention_rollout": "rollout", "attention_maps": "weights", "class_maps": "values"}
 # Kinds that have a panel for the published points of each model.
@@ -126,7 +128,7 @@ def table_of(name: str) -> pd.DataFrame:
 def rows_of(name: str, model: str) -> pd.DataFrame:
     """A table of a model; what is of pairs, of the model beside itself."""
     rows = table_of(name).assign(model=model)
-    return rows.assign(other_model=model) if name == "cka_between" else rows
+    return rows.assign(other_model=model) if name in OF_PAIRS else rows
 
 
 def tables_of_kind(kind, members):

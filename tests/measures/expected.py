@@ -4,6 +4,8 @@ from tests.helpers.expected import Expected
 
 # Of ten neighbours of 252 images, five, which are as near as others; p of an image more or less.
 _OF_NEIGHBOURS = {"mutual": 2e-3, "mutual_null": 2e-3, "mutual_calibrated": 2e-3, "mutual_p": 0.2}
+# In percent, two of 200 images.
+_OF_TWO = {"error": 1.01, "error_excess": 1.01}
 
 TABLES: dict[str, Expected | None] = {
     "attention": Expected(["model", "attention", "head"], 1e-4, 1e-6),
@@ -50,6 +52,7 @@ TABLES: dict[str, Expected | None] = {
     # The nodes inside a spectrum depend on the last digits of each product: its figure is compared.
     "hessian_density": None,
     "loss_terms": None,
+    "interpolation": Expected(["model", "other_model", "share", "reset"], 5e-3, 5e-3, own=_OF_TWO),
     # Of 128 images: two; far from the trained weights the NLL is large, and the rest is not.
     "landscape": Expected(["model", "direction", "x", "y"], 5e-3, 0.016),
     "learning_curves": Expected(["model", "epoch"], 1e-12),

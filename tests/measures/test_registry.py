@@ -26,7 +26,10 @@ def test_a_room_is_complete(name: str) -> None:
         assert measure.needs == "parts"
         assert measure.parts_of in registry.names()
     merging = measure.merge.function
-    if measure.of_pairs or measure.parts_of is not None or measure.part:
+    if measure.needs == "line":
+        assert measure.of_pairs
+        assert not measure.in_parts
+    elif measure.of_pairs or measure.parts_of is not None or measure.part:
         # Other parts are merged by joining them.
         assert merging
     if merging:

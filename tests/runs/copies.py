@@ -145,6 +145,7 @@ def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Itera
         "faithfulness": {"images": 3, "steps": 2},
         "landscape": {"points": 3, "rows_per_job": 2, "precision": "float32"},
         "curvature": {"batches": 1, "batch_size": 8},
+        "interpolation": {"points": 2, "reset_images": 8},
         "hessian": {
             "sizes": [4, 8],
             "batches": 2,
@@ -158,6 +159,10 @@ def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Itera
     settings["videos"] = {
         "walk": {"model": "vit", "source": {"generated": "shapes32"}, "frames": 3, "lossless": True}
     }
+    if "interpolation" in (kinds := [*kinds]):
+        # It takes two networks of one shape.
+        other = {"checkpoint": {"path": str(weights["init"])}}
+        settings["models"]["vit_init"] = settings["models"]["vit"] | other
     for kind in kinds:
         # The figure of this kind is there already, with published points.
         name = "fig9" if kind == "feature_variance" else kind
@@ -165,7 +170,8 @@ def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Itera
         of_pairs = registry.declared(declared.measure).of_pairs
         # The ViT has snapshots, the ResNet a history.
         model = "resnet" if kind == "training" else "vit"
-        shown = {"pairs": [["vit", "resnet"]]} if of_pairs else {"models": [model]}
+        other = "vit_init" if kind == "interpolation" else "resnet"
+        shown = {"pairs": [["vit", other]]} if of_pairs else {"models": [model]}
         if declared.all_pairs:
             shown = {"models": ["vit", "resnet"]}
         figure = settings["figures"].setdefault(name, {"kind": kind, **shown})

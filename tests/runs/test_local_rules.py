@@ -24,6 +24,6 @@ def test_what_computes_goes_to_a_cluster_and_nothing_else(tmp_path: Path) -> Non
         *("augment_alike", "augment_images", "build_split", "convert_checkpoint"),
         *("convert_snapshot", "corrupt_images", "draw_blocks", "draw_video", "export_latents"),
         *("extract_kept_latents", "extract_latents", "measure_bundled", "measure_latents"),
-        *("measure_loss", "measure_model", "measure_model_part", "measure_pass", "measure_shard"),
-        *("measure_step", "predict", "train_model", "train_step"),
+        *("measure_line", "measure_loss", "measure_model", "measure_model_part", "measure_pass"),
+        *("measure_shard", "measure_step", "predict", "train_model", "train_step"),
     }

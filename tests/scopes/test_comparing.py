@@ -1,13 +1,16 @@
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from matplotlib.figure import Figure
+from torch import nn
 
 import vitscope
 from tests.helpers.refusals import refusal
-from tests.scopes.networks import Convolutions, Transformer, looked_at, network, pixels
+from tests.scopes.networks import Convolutions, Transformer, labels, looked_at, network, pixels
 from vitscope.errors import VitscopeError
 from vitscope.scopes.comparing import Comparison
 
@@ -92,8 +95,68 @@ def test_figures_and_claims_say_whose_they_are(both: Comparison) -> None:
 
 def test_other_images_are_not_compared() -> None:
     scopes = {"a": looked_at(), "b": looked_at(images=pixels().flip(0))}
-    with pytest.raises(VitscopeError, match="compares feature maps of the same images"):
+    with pytest.raises(VitscopeError, match="is of the same images for both networks"):
         vitscope.compare(scopes).table("cka_between")
+
+
+def norms(seed: int) -> nn.Module:
+    """A network with weights and running statistics of its own, which trains."""
+    model = network(Convolutions)
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for each in model.parameters():
+            each.add_(torch.randn_like(each))
+        model.train()(torch.randn(8, 3, 16, 16))
+    return model
+
+
+def test_between_two_networks_of_one_shape() -> None:
+    pair = [norms(seed) for seed in (0, 1)]
+    before = [deepcopy(each.state_dict()) for each in pair]
+    clean = {"weight_decay": 0.0, "augment": "none"}
+    mine, theirs = (looked_at(each, loss=clean) for each in pair)
+    compared = vitscope.compare({"mine": mine, "theirs": theirs})
+    table = compared.interpolation
+    assert set(table["model"]) == {"mine"}
+    assert set(table["other_model"]) == {"theirs"}
+    assert dict(table.groupby("reset").size()) == {False: 11, True: 11}
+    ends = table.loc[~table["reset"], "nll"].iloc[[0, -1]]
+    measured = [scope.classification["nll"].item() for scope in (mine, theirs)]
+    np.testing.assert_allclose(ends, measured, atol=1e-6)
+    assert compared.plot("interpolation").axes[0].get_title() == "mine to theirs"
+    for model, state in zip(pair, before, strict=True):
+        assert all(module.training for module in model.modules())
+        assert all(torch.equal(each, state[key]) for key, each in model.state_dict().items())
+    # Another network of the same name has a table of its own.
+    again = vitscope.compare({"mine": mine, "other": looked_at(norms(2), loss=clean)})
+    assert again.interpolation["nll"].iloc[10] != pytest.approx(table["nll"].iloc[10])
+    alone = vitscope.compare({"a": looked_at(pair[0]), "b": looked_at(pair[1])}).interpolation
+    assert alone["reset"].tolist() == [False] * 11
+
+
+def test_networks_without_a_line_between_them_have_no_such_figure(both: Comparison) -> None:
+    assert "interpolation" not in both.kinds()
+    assert "'patches.weight' has the shape 8x3x4x4 in the first and none" in refusal(
+        both.table, "interpolation"
+    )
+    model = norms(0)
+    whole = looked_at(model)
+    without = whole.intervene("branches.0", "zero")
+    pairs = {
+        "in which no intervention is: compare networks without": without,
+        "take images alike: give both one mean= and std=,": vitscope.look(
+            norms(1), pixels(), labels(), 0.4, 0.25
+        ),
+    }
+    for said, other in pairs.items():
+        compared = vitscope.compare({"whole": whole, "other": other})
+        assert "interpolation" not in compared.available()
+        assert said in refusal(compared.table, "interpolation")
+    scaled = {"mean": 0.5, "std": 0.25}
+    pair = (vitscope.look(each, pixels(), **scaled) for each in (model, norms(1)))
+    unlabelled = dict(zip("ab", pair, strict=True))
+    said = refusal(vitscope.compare(unlabelled).table, "interpolation")
+    assert said == "interpolation needs the classes of the images: give labels=."
 
 
 def test_what_is_no_scope() -> None:

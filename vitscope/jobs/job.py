@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+from vitscope.files.pairs import PREFIXES, by_prefix
 from vitscope.measures.measure import Work
 
 if TYPE_CHECKING:
@@ -67,10 +68,15 @@ class Request:
 
 
 def model_of(study: Study, names: Names) -> str | None:
-    """Return the model that a job is about, for a build-up its baseline; None if there is none."""
+    """Return the model that a job is about, for a build-up its baseline; None if there is none.
+
+    Of a pair of models it is the first.
+    """
     if "buildup" in names:
         return study.buildups[names["buildup"]].baseline
-    return study.videos[names["video"]].model if "video" in names else names.get("model")
+    if "video" in names:
+        return study.videos[names["video"]].model
+    return by_prefix(names["model"])[PREFIXES[0]] if "model" in names else None
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
 
 def case_of(study: Study, names: Names) -> Case:
-    """Return the case of a job: a measure and a model, with a part or a snapshot if named."""
+    """Return the case of a job: a measure, and a model or a pair, with a part or a snapshot."""
     measure, part = registry.of(study).declared(names["measure"]), int(names.get("part", 0))
-    return Case(measure, study, names["model"], part, snapshot=names.get("snapshot", END))
+    model, other = (*by_prefix(names["model"]).values(), "")[:2]
+    return Case(measure, study, model, part, snapshot=names.get("snapshot", END), other=other)
 
 
 def job_values_of_case(case: Case) -> Values:
@@ -54,7 +55,8 @@ def _values_of_measure_job(study: Study, names: Names) -> Values:
         each for each in need.inputs.values() if isinstance(each, MadeInput) and case.names(each)
     ]
     builds = any(each.job == CHECKPOINT.job for each in made)
-    built = modules_of_network(study, case.model) if builds else []
+    models = filter(None, (case.model, case.other)) if builds else ()
+    built = [each for model in models for each in modules_of_network(study, model)]
     return {
         **found,
         **{key: OF_CASE[key](case) for key in need.values},

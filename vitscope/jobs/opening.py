@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vitscope.data.building import open_split_file
 from vitscope.data.split import Split, origin_and_rows
+from vitscope.files.pairs import PREFIXES
 from vitscope.files.tables import (
     OF,
     check_file_model,
@@ -138,6 +139,21 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
     if found.alike:
         origin["training_sha256"] = found.alike.metadata["data_sha256"]
     return Opened(found, origin, changed=changed)
+
+
+def open_line(inputs: Files, values: Values, resources: Resources) -> Opened:
+    """Open two models, the images that the line between them is measured on, and augmented ones."""
+    from vitscope.training.batches import AugmentedImages
+
+    opened = open_model(inputs, values, resources)
+    other = open_network(inputs["other_checkpoint"], values["other_network"])
+    augmented = AugmentedImages(path) if (path := inputs.get("augmented")) else None
+    found = given.OnLine(opened.given, values["other"], other, augmented)
+    of_other = origin_of_opened_checkpoint(inputs["other_checkpoint"])
+    origin = {**opened.origin, **{f"{PREFIXES[1]}{key}": fact for key, fact in of_other.items()}}
+    if augmented:
+        origin["training_sha256"] = augmented.metadata["data_sha256"]
+    return Opened(found, origin)
 
 
 def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:

@@ -73,6 +73,19 @@ class OnModel:
 
 
 @dataclass(frozen=True)
+class OnLine:
+    """Gives a measure of two networks the first, as a model, and the second with its name.
+
+    `augmented` are training images of the first, if the measure takes any.
+    """
+
+    first: OnModel
+    other: str
+    network: "nn.Module"
+    augmented: "AugmentedImages | None" = None
+
+
+@dataclass(frozen=True)
 class OnLoss:
     """Gives a measure a model and the model's augmented training images, with soft targets."""
 

@@ -7,7 +7,7 @@ imports more is named as `module:name`, where a module without a dot is one of t
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -184,7 +184,8 @@ def work_for_images(
 class Case:
     """What a measure is computed for: a model of a study, and a part of the work.
 
-    `images` is the number of images, if known, and `cut_points` the number of cut points.
+    `images` is the number of images, if known, and `cut_points` the number of cut points. `other`
+    is the second model, for a measure of a pair.
     """
 
     measure: "Measure"
@@ -194,6 +195,7 @@ class Case:
     images: int | None = None
     cut_points: int = 0
     snapshot: str = END
+    other: str = ""
 
     @property
     def settings(self) -> Any:
@@ -211,8 +213,14 @@ class Case:
         return holder.batch_size
 
     def names(self, made: MadeInput) -> About | list[About]:
-        """Return the wildcards of the job that makes an input; with `each`, one for each value."""
-        names = {key: str(OF_CASE[key](self)) for key in made.about}
+        """Return the wildcards of the job that makes an input; with `each`, one for each value.
+
+        Without any job, the measure takes no such input.
+        """
+        if made.unless_zero and not getattr(self.settings, made.unless_zero):
+            return []
+        case = replace(self, model=self.other) if made.of_other else self
+        names = {key: str(OF_CASE[key](case)) for key in made.about}
         if not made.each:
             return names
         return [{**names, made.each: each} for each in OF_CASE[f"{made.each}s"](self)]
@@ -230,6 +238,7 @@ class Case:
 # no `snapshots` here, since its snapshots are not read.
 OF_CASE: dict[str, Callable[[Case], Any]] = {
     "model": lambda case: case.model,
+    "other": lambda case: case.other,
     "part": lambda case: case.part,
     "snapshot": lambda case: case.snapshot,
     "snapshots": lambda case: (
@@ -239,6 +248,8 @@ OF_CASE: dict[str, Callable[[Case], Any]] = {
     "split": lambda case: case.measure.split(case.study),
     "alike": lambda case: "yes",
     "network": lambda case: case.study.network(case.model),
+    # In a notebook, the second network of a pair is of another study.
+    "other_network": lambda case: case.other and case.study.network(case.other),
     "device": lambda case: case.study.device,
     "images_at_once": lambda case: case.study.analysis.batch_size,
     "first_image": lambda case: case.part * case.study.analysis.shard_size,
@@ -369,7 +380,8 @@ class Measure:
     # and the number of steps per job.
     shares: Literal["shards"] | tuple[str, str] | None = None
     merge: Merge = Merge()
-    # Whether its table is about pairs of models; each merge then gets the parts of both models.
+    # Whether its table is about pairs of models; a merge then gets the parts of both models, and a
+    # measure without parts needs a "line".
     of_pairs: bool = False
     # The measure whose parts are merged, if it has no parts of its own.
     parts_of: str | None = None
@@ -456,8 +468,8 @@ class Measure:
         """Return all splits whose images are used; empty for a measure of a network or weights."""
         if not self.need.of_images:
             return []
-        alike = [study.analysis.augmented.split] if "alike" in self.reads else []
-        return [self.split(study), *alike]
+        augmented = {"alike", "augmented"} & self.inputs.keys()
+        return [self.split(study), *([study.analysis.augmented.split] if augmented else [])]
 
     def predicted(self, study: "Study") -> int | None:
         """Return how many images are classified for a measure of predictions; None for all."""
@@ -513,9 +525,9 @@ class Measure:
     def check(self, study: "Study") -> None:
         """Refuse settings and models that cannot be measured, with an error of one sentence."""
         if self.need.of_training:
-            _check_measure_of_augmented(study, self.name)
+            check_measure_of_augmented(study, self.name)
         if "alike" in self.reads:
-            _check_measure_of_augmented(study, self.name, self.read_settings(study).images)
+            check_measure_of_augmented(study, self.name, self.read_settings(study).images)
         if self.refuse_settings:
             self.refuse_settings(Case(self, study, model=""))
         for model in study.models_of(self.name):
@@ -552,7 +564,7 @@ def _read_section(study: "Study", section: Section | None) -> Any:
     return study.section(*section)
 
 
-def _check_measure_of_augmented(study: "Study", table: str, images: int | None = None) -> None:
+def check_measure_of_augmented(study: "Study", table: str, images: int | None = None) -> None:
     """Refuse a study that does not define the loss, or has too few images to augment.
 
     `images` is the number of augmented images; None for `analysis.augmented.images`.

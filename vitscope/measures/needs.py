@@ -14,13 +14,17 @@ class MadeInput:
 
     `about` names the wildcards of the job, whose values come from the case. With `each`, the input
     is a list with one element for each value of a further wildcard, such as the snapshots of a
-    model. The input is the first output of the job, unless `output` names another.
+    model. The input is the first output of the job, unless `output` names another. It is about the
+    second model of a pair if it is `of_other`. A measure whose setting `unless_zero` is 0 does
+    without it.
     """
 
     job: str
     about: tuple[str, ...] = ("model",)
     each: str = ""
     output: str = ""
+    of_other: bool = False
+    unless_zero: str = ""
 
 
 # An input that a job makes, or else a key that models have in a study and that may name a file.
@@ -99,6 +103,20 @@ NEEDS = {
         runs=True,
         in_parts=True,
         of_training=True,
+        of_classes=True,
+    ),
+    "line": Need(
+        "open_line",
+        {
+            "checkpoint": CHECKPOINT,
+            "other_checkpoint": MadeInput("convert_checkpoint", of_other=True),
+            "blocks": BLOCKS,
+            "images": IMAGES,
+            "augmented": MadeInput("augment_images", unless_zero="reset_images"),
+        },
+        values=("model", "other", "network", "other_network", "images_at_once", "part", "device"),
+        runs=True,
+        loads=("other_checkpoint",),
         of_classes=True,
     ),
     "network": Need(

@@ -153,9 +153,11 @@ def _check_target_model_is_shown(study: Study, name: str, model: str) -> None:
         measured.name not in [measure.name for measure in measures_in_pass_job(study, each)]
         for each in by_prefix(model).values()
     )
-    if of_loss or of_maps:
+    # Only of models of one shape, which figures name.
+    of_line = measured.needs == "line" and model not in study.subjects_of(name)
+    if of_loss or of_maps or of_line:
         check_target_table(study, name)
-        shown = study.models_of(name)
+        shown = study.subjects_of(name) if of_line else study.models_of(name)
         raise unknown(study.path, f"models of figures of {name}", model, shown)
 
 

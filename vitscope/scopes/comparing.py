@@ -100,11 +100,14 @@ class Comparison(Tables):
     def available(self) -> list[str]:
         """Return the names of the tables that exist, or can be made, for all networks."""
         shared = set.intersection(*(set(each.scope.available()) for each in self._networks))
-        in_memory = all(isinstance(each.scope, Scope) for each in self._networks)
+        scopes = [each.scope for each in self._networks if isinstance(each.scope, Scope)]
+        pairs = [*combinations(scopes, 2)] if len(scopes) == len(self._networks) else []
         of_pairs = {
             name
             for name in registry.names()
-            if registry.declared(name).of_pairs and in_memory and len(self._networks) > 1
+            if registry.declared(name).of_pairs
+            and pairs
+            and not any(_why_not_of_pair(name, *pair) for pair in pairs)
         }
         there = [name for name in (*OTHERS, *registry.names()) if name in shared | of_pairs]
         return [*there, *self.own()]
@@ -141,7 +144,7 @@ class Comparison(Tables):
     def _table_of_pair(self, name: str, one: _Compared, other: _Compared) -> pd.DataFrame:
         if not (isinstance(one.scope, Scope) and isinstance(other.scope, Scope)):
             raise VitscopeError(
-                f"{name} needs the feature maps of both networks, and "
+                f"{name} needs both networks, and "
                 f"{one.member.label} or {other.member.label} is known by its tables alone."
             )
         names = {"model": one.member.model, "other_model": other.member.model}
@@ -192,10 +195,14 @@ def _measure_pair_of_scopes(name: str, one: Scope, other: Scope) -> pd.DataFrame
         ours.shape == theirs.shape and (ours.sums != theirs.sums).any()
     ):
         raise VitscopeError(
-            f"{name} compares feature maps of the same images, and the networks were looked at "
-            f"with others: give both the same, in the same order."
+            f"{name} is of the same images for both networks, and they were looked at with others: "
+            f"give both the same, in the same order."
         )
+    if why := _why_not_of_pair(name, one, other):
+        raise VitscopeError(why)
     measure = registry.declared(name)
+    if not measure.in_parts:
+        return find_table(name).read(first.make_line(measure, second))
     inputs = {
         f"{prefix}{what}": made
         for prefix, maker in zip(PREFIXES, (first, second), strict=True)
@@ -205,6 +212,11 @@ def _measure_pair_of_scopes(name: str, one: Scope, other: Scope) -> pd.DataFrame
     path = first.path(name).with_name(f"{pair}.parquet")
     first.run("merge", inputs, {"table": path}, {"measure": name, "model": pair})
     return find_table(name).read(path)
+
+
+def _why_not_of_pair(name: str, one: Scope, other: Scope) -> str | None:
+    """Say in a sentence why a pair of networks cannot be measured; return None if it can."""
+    return None if registry.declared(name).in_parts else one._maker.why_no_line(name, other._maker)
 
 
 def compare(scopes: Mapping[str, Tables]) -> Comparison:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -37,6 +38,7 @@ from vitscope.networks.running.asked_interventions import (
     describe_intervention,
 )
 from vitscope.networks.running.intervening import Intervention, intervening
+from vitscope.networks.running.line import why_no_line
 from vitscope.networks.running.predictions import why_predictions_differ
 from vitscope.scopes.lending import device_of, lend
 from vitscope.settings.keys import VideoSettings
@@ -53,6 +55,7 @@ with warnings.catch_warnings():
 # A folder whose files are in memory, on systems that have it.
 IN_MEMORY = Path("/dev/shm")
 MOST_IN_MEMORY = 1 << 30  # The maximum number of bytes there.
+_numbers = count()
 
 
 class Maker:
@@ -68,6 +71,8 @@ class Maker:
         interventions: Sequence[Intervention] = (),
     ) -> None:
         (self.model,) = study.models
+        # Networks of one name have tables of their own beside another.
+        self._number = next(_numbers)
         self.interventions = interventions
         self.study, self.images = study, images
         self._network, self._device, self._folder = network, device, folder
@@ -109,8 +114,11 @@ class Maker:
         measures = {*tables} & {*registry.names()}
         self._alongside = {measure_of_parts(registry.declared(each)).name for each in measures}
 
-    def why_not(self, table: str) -> str | None:
-        """Say in a sentence why a table cannot be made; return None if it can."""
+    def why_not(self, table: str, alone: bool = True) -> str | None:
+        """Say in a sentence why a table cannot be made; return None if it can.
+
+        Unless it is made of this network `alone`, a table of pairs can be.
+        """
         if table == "blocks":
             return None
         if table == "predictions":
@@ -120,7 +128,7 @@ class Maker:
         taken = measured.inputs.values()
         if READABLE["alike"] in taken or any(isinstance(each, str) for each in taken):
             return f"{table} takes a training: the workflow measures it, of a study."
-        if measured.of_pairs:
+        if alone and measured.of_pairs:
             return f"{table} takes two networks: ask vitscope.compare for it."
         if measured.split(self.study) not in self.study.dataset_of(self.model).splits:
             return (
@@ -244,6 +252,41 @@ class Maker:
                         else self._lend_network()
                     ):
                         self.run("measure", inputs, {"table": path}, names)
+
+    def why_no_line(self, table: str, other: "Maker") -> str | None:
+        """Say in a sentence why nothing can be measured between two networks; None if it can."""
+        if missing := self.why_not(table, alone=False) or other.why_not(table, alone=False):
+            return missing
+        if self.interventions or other.interventions:
+            return f"{table} is of weights, in which no intervention is: compare networks without."
+        if any(
+            self._settings[key] != other._settings[key] for key in ("mean", "std", "image_size")
+        ):
+            return (
+                f"{table} needs networks that take images alike: give both one mean= and std=, and "
+                f"images of one size."
+            )
+        return why_no_line(self._network, other._network, (self.model, other.model))
+
+    def make_line(self, measure: Measure, other: "Maker") -> Path:
+        """Return the file of a table of two networks; without `loss=`, no statistics are reset."""
+        names = {"measure": measure.name, "model": self.model}
+        path = self.path(measure.name, other._number)
+        if path.is_file():
+            return path
+        case = case_of(self.study, names)
+        given: dict[str, Any] = {"other": other.model, "other_network": other._settings}
+        with _temporary_folder() as folder, other._lend_network() as network:
+            inputs = {
+                name: network if made.of_other else self._make_input(made, case.names(made), folder)
+                for name, made in measure.inputs.items()
+                if isinstance(made, MadeInput)
+                and (made.job != "augment_images" or self.study.loss is not None)
+            }
+            total = self._passes_of_part(measure, 0, len(self.points))
+            with self._lend_with_progress(measure.name, total):
+                self.run("measure", inputs, {"table": path}, names, **given)
+        return path
 
     def _make_input(self, made: MadeInput, names: Names | Sequence[Names], folder: Path) -> Any:
         if not isinstance(names, Mapping):

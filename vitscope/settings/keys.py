@@ -689,8 +689,9 @@ class Figure:
         "The models of the figure, one panel each, in this order.", minItems=1, uniqueItems=True
     )
     pairs: list[tuple[str, str]] = optional(
-        "In place of `models`, for figures of kind `cka_between`: pairs of models that are "
-        "measured on the same images, whatever their size; one panel each, the first model across.",
+        "In place of `models`, for figures of the kinds `cka_between`, of models that are measured "
+        "on the same images, whatever their size, with the first model across, and "
+        "`interpolation`, of models of one shape: pairs of models, with a panel each.",
         minItems=1,
         uniqueItems=True,
         items={"title": "two different models", "uniqueItems": True},
