@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.refusals import refusal
-from tests.helpers.studies import BUNDLED, figure_of
+from tests.helpers.studies import BUNDLED, figure_of, mini_with
 from vitscope.errors import VitscopeError
 from vitscope.planning import targets
 from vitscope.settings.study import Study
@@ -105,6 +105,14 @@ def test_what_studies_have_and_what_only_rules_know_is_left_to_snakemake(
     results = ("run.yaml", "tables/claims.md", "tables/fourier.csv", "fourier/vit.parquet")
     for target in (*shown, *others, *(f"results/mini/{each}" for each in results)):
         targets.check_target(target, studies, FOLDERS)
+
+
+def test_a_figure_may_begin_like_the_page_of_a_model(tmp_path: Path) -> None:
+    figures = {"network_of_mine": {"kind": "feature_variance", "models": ["vit"]}}
+    own = mini_with(tmp_path, figures=figures)
+    studies = find_studies({"study": "own", "studies_dir": str(own)}, "settings")
+    targets.check_target("figures/network_of_mine.pdf", studies, FOLDERS)
+    assert "found 'of_hers'" in refused(studies, "figures/network_of_hers.pdf")
 
 
 def test_folders_may_have_other_names(studies: StudyFiles) -> None:

@@ -11,7 +11,7 @@ from vitscope.jobs.measures import measure_of_parts, measures_in_pass_job
 from vitscope.measures import registry
 from vitscope.settings.keys import Config
 from vitscope.settings.section import schema_of_section
-from vitscope.settings.study import PAGES_OF_STUDY, Study
+from vitscope.settings.study import PAGES_OF_MODEL, PAGES_OF_STUDY, Study
 from vitscope.studies.loading import StudyFiles
 
 FORMATS = ("pdf", "svg", "png")
@@ -21,8 +21,6 @@ POINTS = "csv"
 VIDEO_FORMATS = ("webp", "gif", "mp4")
 # The name of the target `figures/{study}/all`, which makes all files of a study.
 ALL = "all"
-# The prefixes in the names of figures of a single model.
-_OF_MODEL = ("blocks_", "network_")
 _PAGES = ("claims.md", "claims.html", "claims.tex")
 
 
@@ -89,7 +87,9 @@ def _check_figure_target(target: str, parts: tuple[str, ...], studies: StudyFile
     found = file.suffix.removeprefix(".")
     if file.name == ALL or file.stem in PAGES_OF_STUDY:
         return
-    if prefix := next((each for each in _OF_MODEL if file.stem.startswith(each)), None):
+    of_model = (each for each in PAGES_OF_MODEL if file.stem.startswith(each))
+    named = {*study.figures, *study.buildups, *study.videos}
+    if file.stem not in named and (prefix := next(of_model, None)):
         check_target_names(study, {"model": file.stem.removeprefix(prefix)})
         formats: tuple[str, ...] = FORMATS
     elif file.stem in study.videos:

@@ -20,6 +20,8 @@ AT = "@"
 LOCK_SUFFIX = ".lock.yaml"
 # Figures of a study as a whole; the last two need published points.
 PAGES_OF_STUDY = ("claims", "overview", "published")
+# Before the name of a model: figures of this model alone.
+PAGES_OF_MODEL = ("blocks_", "network_")
 # Networks are trained on the first split, and tested on the second after each epoch.
 TRAINING_SPLITS = ("train", "test")
 # Settings in which data sets may differ and still have the same images in the same order.

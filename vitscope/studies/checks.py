@@ -19,7 +19,13 @@ from vitscope.package_data import PUBLISHED_POINTS, ROOT
 from vitscope.settings.keys import BuildUp, Figure, Model, Settings, Style, VideoSettings
 from vitscope.settings.section import schema_of_section
 from vitscope.settings.snapshots import END
-from vitscope.settings.study import MAY_DIFFER, PAGES_OF_STUDY, TRAINING_SPLITS, Study
+from vitscope.settings.study import (
+    MAY_DIFFER,
+    PAGES_OF_MODEL,
+    PAGES_OF_STUDY,
+    TRAINING_SPLITS,
+    Study,
+)
 from vitscope.studies.data_sets import check_data_sets
 
 CHECKPOINTS = ROOT / "resources" / "checkpoints"
@@ -32,11 +38,7 @@ OF_VIEWS = {"heads": ("block", "heads", "query", "brightest"), "rollout": ("fusi
 def check_study(study: Study, results: str) -> None:
     """Refuse a study that cannot be made; `results` is the folder that the workflow writes to."""
     _check_files_of_models(study)
-    # Nothing else may have the name of a page of the whole study.
-    for section in ("figures", "buildups", "videos"):
-        for name in sorted({*getattr(study, section)} & {*PAGES_OF_STUDY}):
-            pages = f"{', '.join(PAGES_OF_STUDY)}, which are pages of the whole study."
-            raise wrong(study.path, section, name, f"any name but {pages}")
+    _check_names_of_pages(study)
     for name, figure in study.figures.items():
         _check_models_of_figure(study, f"figures.{name}", figure)
         _check_figure_by_epoch(study, f"figures.{name}", figure)
@@ -56,6 +58,19 @@ def check_study(study: Study, results: str) -> None:
         registry.declared(measure).check(study)
     _check_recipes(study)
     _check_training(study, results)
+
+
+def _check_names_of_pages(study: Study) -> None:
+    """Refuse a figure with the name of a page of the whole study, or of one of its models."""
+    models = [f"{page}{model}" for page in PAGES_OF_MODEL for model in study.models]
+    for section in ("figures", "buildups", "videos"):
+        for name in sorted(getattr(study, section)):
+            where = study.path, section, name
+            if name in PAGES_OF_STUDY:
+                pages = f"{', '.join(PAGES_OF_STUDY)}, which are pages of the whole study."
+                raise wrong(*where, f"any name but {pages}")
+            if name in models:
+                raise wrong(*where, "any other name: it is that of a page of a model.")
 
 
 def _check_style_of_study(study: Study) -> None:
