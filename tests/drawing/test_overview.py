@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from tests.helpers.drawing import styled
 from tests.helpers.shown import is_whole, legends_of
 from vitscope.buildup.figure import sketch_buildup
-from vitscope.claims.counting import distinct_claims, once_per_recipe
+from vitscope.claims.counting import once_per_recipe
 from vitscope.drawing.legends import INTERVAL, Legend
 from vitscope.drawing.looks import LABELS_OF_KINDS, VERDICT_LOOKS, Look
 from vitscope.drawing.overview import plot_overview
@@ -220,7 +220,7 @@ def test_verdicts_on_a_figure_name_it_and_how_many():
     (row,) = [text for text in every if "higher test error" in text]
     assert row.startswith("fig5: ")
     # Trainings of one recipe count once.
-    every_row = once_per_recipe(distinct_claims(claims))
+    every_row = once_per_recipe(claims)
     rows = every_row[every_row["claim"] == "weak_bias_errs_more"]
     holds = rows["holds"].str.startswith("yes").sum()
     assert f"holds in {holds} of {len(rows)} pairs" in row

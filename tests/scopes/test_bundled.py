@@ -22,6 +22,11 @@ STUDY = load_study(BUNDLED_STUDIES / "mini.yaml")
 OWN = [name for name in STUDY.own_models if not STUDY.models[name].interventions]
 
 
+def test_weights_are_small_together() -> None:
+    named = [ROOT / STUDY.models[name].checkpoint["bundled"] for name in OWN]
+    assert sum(path.stat().st_size for path in named) < 14e6
+
+
 @pytest.mark.parametrize("name", OWN)
 def test_weights_are_those_that_the_study_names(name: str) -> None:
     expected = load_file(ROOT / STUDY.models[name].checkpoint["bundled"])

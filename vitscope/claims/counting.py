@@ -245,8 +245,9 @@ def distinct_claims(claims: pd.DataFrame) -> pd.DataFrame:
 
 
 def once_per_recipe(claims: pd.DataFrame) -> pd.DataFrame:
-    """Keep only the first training run of each recipe, since all its runs share one verdict."""
-    return claims[claims["recipe"].isna() | ~claims.duplicated(RECIPE)]
+    """Keep each claim once, for a recipe in its first training, as all have one verdict."""
+    once = distinct_claims(claims)
+    return once[once["recipe"].isna() | ~once.duplicated(RECIPE)]
 
 
 # The columns about recipes, in a row about a single training run.

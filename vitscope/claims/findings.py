@@ -12,7 +12,7 @@ from vitscope.claims.across_networks import (
     common_statement,
     of_the_paper,
 )
-from vitscope.claims.counting import distinct_claims, once_per_recipe
+from vitscope.claims.counting import once_per_recipe
 from vitscope.claims.report import value_as_text
 
 # More networks than these are counted and not named.
@@ -49,7 +49,7 @@ def findings_of_study(
     several claims shows the first of these, by `order`. Of figures that count the same claim, one
     that shows the change over each block is chosen: it shows what is counted.
     """
-    once = once_per_recipe(distinct_claims(claims))
+    once = once_per_recipe(claims)
     known = once[once["holds"].notna()]
     best: dict[str, tuple[tuple[bool, ...], str]] = {}
     for claim in order:

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from vitscope.claims.claim import Evidence
-from vitscope.claims.counting import distinct_claims, once_per_recipe
+from vitscope.claims.counting import once_per_recipe
 from vitscope.claims.intervals import CONFIDENCE
 from vitscope.files.pages import Section
 
@@ -74,7 +74,7 @@ def introduction_to_claims(claims: pd.DataFrame) -> str:
 
 def chance_in_words(claims: pd.DataFrame) -> str:
     """Say in a sentence how many verdicts chance may have decided."""
-    once = once_per_recipe(distinct_claims(claims))
+    once = once_per_recipe(claims)
     of_recipe = once["recipe"].notna()
     about = {"on one network": once["p"][~of_recipe], "on recipes": once["recipe_p"][of_recipe]}
     counts = {where: int(chances.notna().sum()) for where, chances in about.items()}
@@ -141,7 +141,7 @@ def summary_of_verdicts(claims: pd.DataFrame, labels: Mapping[str, str]) -> list
     """Return a section that counts verdicts by model and in total; no section without claims."""
     if claims.empty:
         return []
-    once = once_per_recipe(distinct_claims(claims))
+    once = once_per_recipe(claims)
     shown = [does for does, count in count_verdicts(once["holds"]).items() if count]
     groups = [(labels[str(model)], each) for model, each in once.groupby("model", sort=False)]
     rows = [
@@ -155,7 +155,7 @@ def count_in_words(claims: pd.DataFrame) -> str:
     """Say in a sentence how many claims hold, fail and are open, or that there are no claims."""
     if claims.empty:
         return _NO_CLAIMS
-    found = once_per_recipe(distinct_claims(claims))["holds"].value_counts()
+    found = once_per_recipe(claims)["holds"].value_counts()
     said = [
         f"{found.get(yes, 0)} hold and {found.get(no, 0)} fail {where}"
         for yes, no, where in _PAIRS

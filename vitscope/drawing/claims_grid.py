@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from vitscope.claims.across_networks import across_networks, common_statement, of_the_paper
-from vitscope.claims.counting import distinct_claims, once_per_recipe
+from vitscope.claims.counting import once_per_recipe
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
 from vitscope.drawing.verdicts import blank_page
 
@@ -41,7 +41,7 @@ def plot_claims_grid(
     claims: pd.DataFrame, labels: Mapping[str, str], recipes: Mapping[str, str]
 ) -> Figure:
     """Draw the grid of all claims with a verdict; `recipes` maps a model to its recipe's first."""
-    once = once_per_recipe(distinct_claims(claims))
+    once = once_per_recipe(claims)
     known = once[once["holds"].isin([*VERDICT_LOOKS])]
     known = known.assign(column=[recipes.get(model, model) for model in known["model"]])
     columns = [name for name in labels if name in {*known["column"]}]

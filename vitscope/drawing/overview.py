@@ -11,7 +11,7 @@ from matplotlib.gridspec import SubplotSpec
 from matplotlib.ticker import MaxNLocator
 
 from vitscope.claims.across_networks import across_networks, common_statement, say_across
-from vitscope.claims.counting import distinct_claims, once_per_recipe
+from vitscope.claims.counting import once_per_recipe
 from vitscope.drawing.axes import tick_locator
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
@@ -198,7 +198,7 @@ def _verdicts_in_overview(
 ) -> list[Said]:
     """Return the verdicts of all networks and recipes of the study on the claims of a figure."""
     names = claims.loc[claims["figure"] == shown.name, "claim"].unique()
-    every = once_per_recipe(distinct_claims(claims))
+    every = once_per_recipe(claims)
     found: list[Said] = []
     for name in names:
         rows = every[(every["claim"] == name) & every["holds"].notna()]

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
 from vitscope.claims.across_networks import name_subject
-from vitscope.claims.counting import distinct_claims, once_per_recipe, say_doubt, say_how_many
+from vitscope.claims.counting import once_per_recipe, say_doubt, say_how_many
 from vitscope.drawing.legends import moment
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
 
@@ -54,7 +54,7 @@ Said = tuple[Sequence[Mark], Sequence[str]]
 def plot_verdicts(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     """Draw a row for each claim, grouped by the first figure that it is counted on."""
     # Trainings of one recipe have one verdict, with the count of each.
-    once = once_per_recipe(distinct_claims(claims))
+    once = once_per_recipe(claims)
     figure, axes = blank_page(_RIGHT + _FIGURE)
     shown = [said for said in VERDICT_LOOKS if said in {*once["holds"], *_published_verdicts(once)}]
     meanings = [Mark(said, VERDICT_LOOKS[said].meaning) for said in shown]

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -55,7 +54,6 @@ with warnings.catch_warnings():
 # A folder whose files are in memory, on systems that have it.
 IN_MEMORY = Path("/dev/shm")
 MOST_IN_MEMORY = 1 << 30  # The maximum number of bytes there.
-_numbers = count()
 
 
 class Maker:
@@ -71,8 +69,6 @@ class Maker:
         interventions: Sequence[Intervention] = (),
     ) -> None:
         (self.model,) = study.models
-        # Networks of one name have tables of their own beside another.
-        self._number = next(_numbers)
         self.interventions = interventions
         self.study, self.images = study, images
         self._network, self._device, self._folder = network, device, folder
@@ -271,7 +267,8 @@ class Maker:
     def make_line(self, measure: Measure, other: "Maker") -> Path:
         """Return the file of a table of two networks; without `loss=`, no statistics are reset."""
         names = {"measure": measure.name, "model": self.model}
-        path = self.path(measure.name, other._number)
+        # Networks of one name have folders, and so tables, of their own.
+        path = self.path(measure.name, other._folder.name)
         if path.is_file():
             return path
         case = case_of(self.study, names)

@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from vitscope.networks.running.line import (
     running_norms,
     why_no_line,
 )
-from vitscope.networks.running.predictions import predict_among, score_predictions
+from vitscope.networks.running.predictions import Integers, predict
 from vitscope.training.batches import AugmentedImages
 
 # How far the logits of the second network may be off at the end of the line, over the largest.
@@ -33,7 +33,7 @@ def measure_interpolation(
     if why := why_no_line(network, other, names):
         raise VitscopeError(why)
     rows = rows_to_classify(first.images, images, seed)
-    labels = torch.from_numpy(known_labels(first.images, rows))
+    labels = known_labels(first.images, rows)
     shares, curves = np.linspace(0, 1, points), dict[bool, list[dict[str, float]]]({False: []})
     augmented = given.augmented if running_norms(network) else None
     with moving_to(network, other) as move:
@@ -41,10 +41,10 @@ def measure_interpolation(
         _refuse_another_function(given, first.batches(rows[: first.batch_size]))
         for share in shares.tolist():
             move(share)
-            curves[False].append(_score_point(first, first.batches(rows), labels))
+            curves[False].append(_score_point(first, rows, labels))
             if augmented is not None:
                 _reset_statistics(first, augmented, reset_images)
-                curves.setdefault(True, []).append(_score_point(first, first.batches(rows), labels))
+                curves.setdefault(True, []).append(_score_point(first, rows, labels))
     found = [
         pd.DataFrame(curve).assign(share=shares, reset=reset) for reset, curve in curves.items()
     ]
@@ -82,15 +82,11 @@ def _reset_statistics(given: OnModel, augmented: AugmentedImages, most: int) -> 
             given.network(batch.to(given.device))
 
 
-def _score_point(given: OnModel, batches: Iterable[Tensor], labels: Tensor) -> dict[str, float]:
+def _score_point(given: OnModel, rows: Sequence[int], labels: Integers) -> dict[str, float]:
     """Return the mean NLL and the error in percent; both are NaN if logits are not finite."""
-    losses, wrong, scored = [], [], 0
-    for batch in batches:
-        logits = predict_among(given.network(batch.to(given.device)).cpu(), given.images.outputs)
-        found = score_predictions(logits, labels[scored : scored + len(batch)])
-        losses.append(found["nll"])
-        wrong.append(found["prediction"] != found["label"])
-        scored += len(batch)
-    nll, error = (float(torch.cat(each).double().mean()) for each in (losses, wrong))
-    nll = nll if np.isfinite(nll) else np.nan
-    return {"nll": nll, "error": 100 * error if np.isfinite(nll) else np.nan}
+    batches, outputs = given.batches(rows), given.images.outputs
+    found = predict(given.network, batches, labels, given.device, outputs, finite=False)
+    nll = found["nll"].mean(skipna=False)
+    if not np.isfinite(nll):
+        return {"nll": np.nan, "error": np.nan}
+    return {"nll": nll, "error": 100 * (found["prediction"] != found["label"]).mean()}
