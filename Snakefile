@@ -93,7 +93,10 @@ rule all:
 
 
 rule all_of_study:
-    """Make every figure and table of a study; the file `figures/{study}/all` is empty."""
+    """Make all of a study: figures, videos, overview, tables, claims and the record of the run.
+
+    The file `figures/{study}/all` is empty.
+    """
     input:
         lambda wildcards: all_files_of(wildcards.study, f"<figures>/{wildcards.study}"),
     output:

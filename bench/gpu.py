@@ -29,7 +29,8 @@ from vitscope.measures.landscape.compute import losses_at, pick_landscape_precis
 from vitscope.measures.landscape.measure import LandscapeSettings, grid
 from vitscope.networks.building.networks import find_family
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.running.device import own_device_stream, pick_device
+from vitscope.networks.running.cuda_graphs import own_device_stream
+from vitscope.networks.running.device import pick_device
 from vitscope.networks.running.latents import write_latents
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.batches import AugmentedImages, Batches, workers_for_batches

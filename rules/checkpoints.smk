@@ -36,7 +36,11 @@ use rule fetch_checkpoint as fetch_snapshot with:
 
 
 rule convert_checkpoint:
-    """Convert a checkpoint to safetensors, and list the blocks of its network."""
+    """Convert a checkpoint to safetensors, and list the blocks of its network, without its weights.
+
+    A downloaded checkpoint is checked by the lock file. A network that brings its weights has no
+    source.
+    """
     input:
         source=file_to_convert(rules.fetch_checkpoint.output.checkpoint, "checkpoint"),
     output:

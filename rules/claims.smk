@@ -2,7 +2,10 @@
 
 
 rule count_claims:
-    """Count each claim on the tables of a study; write and draw the verdicts."""
+    """Count each claim on the tables of a study; write and draw the verdicts.
+
+    The front page of the report, which begins with the verdicts, is written with them.
+    """
     input:
         unpack(joined_tables(Study.tables)),
         cut_points=paths_of_models(rules.convert_checkpoint.output.blocks),

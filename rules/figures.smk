@@ -26,6 +26,7 @@ rule draw_figure:
         "../envs/figures.yaml"
     params:
         **values_and_code_of("draw_figure"),
+        # For the caption in the report; it reruns nothing.
         measured=measured_on,
     message:
         "Drawing {wildcards.figure}"
@@ -56,7 +57,7 @@ rule export_figure:
 
 
 rule draw_blocks:
-    """Draw the cut points of a network, on demand; its weights need not exist yet."""
+    """Draw the cut points of a network, on demand, which runs it without its weights."""
     input:
         style=STYLE,
     output:
@@ -68,6 +69,7 @@ rule draw_blocks:
     wildcard_constraints:
         folder=one_of({"", *(f"{study}/" for study in STUDIES)}),
         model=MODELS,
+    # It runs a network, and draws.
     conda:
         "../envs/videos.yaml"
     resources:

@@ -1,7 +1,8 @@
 """Latents: the feature maps at all cut points, from one forward pass per shard of images.
 
-The latents of a small study are kept, and each measure reads them. The latents of a large study are
-measured while they are in memory, by all measures in one pass, and written only for an export.
+Kept latents (`analysis.keep_latents`; `auto` keeps up to `keep_latents_gb`) are files, and each
+measure reads them. Others are measured while they are in memory, by all measures in one pass, and
+written only for an export. A part is a shard of `analysis.shard_size` images.
 """
 
 

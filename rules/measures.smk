@@ -1,6 +1,6 @@
 """Measures of latents, predictions, a model, its loss, its network, or its weights in training.
 
-The parts of a table are merged.
+The parts of a table are merged. What a measure declares decides which rule makes its table.
 
 The wildcard `measure` is the name of a measure and of its table. In paths of tables of a pair of
 models, the name of the pair, such as `resnet+vit`, takes the place of a model's name.
@@ -21,7 +21,7 @@ rule measure_model:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
-        measure=measures_that(torch=True, of_pairs=False),
+        measure=measures_that(torch=True, of_pairs=False, in_parts=False, of_latents=False),
     conda:
         "../envs/torch.yaml"
     resources:
@@ -36,9 +36,9 @@ rule measure_model:
 
 
 use rule measure_model as measure_line with:
-    """Measure what is between two models, whose names are one, as in `vit_1+vit_2`."""
+    """Measure the line between the weights of two models, whose names are one, as `vit_1+vit_2`."""
     wildcard_constraints:
-        measure=measures_that(torch=True, of_pairs=True),
+        measure=measures_that(torch=True, of_pairs=True, in_parts=False, of_latents=False),
         model=r"[^/.]+",
 
 
@@ -50,7 +50,7 @@ use rule measure_model as measure_model_part with:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
     wildcard_constraints:
-        measure=measures_that(torch=True, in_parts=True, of_training=False),
+        measure=measures_that(torch=True, in_parts=True, of_training=False, of_latents=False),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}, part {wildcards.part}"
 
@@ -63,7 +63,7 @@ use rule measure_model as measure_loss with:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}/{snapshot}/{part}.tsv"
     wildcard_constraints:
-        measure=measures_that(of_training=True, in_parts=True),
+        measure=measures_that(of_training=True, in_parts=True, of_latents=False),
     message:
         "Measuring {wildcards.measure} of {wildcards.model} at {wildcards.snapshot}, "
         "part {wildcards.part}"
@@ -80,7 +80,7 @@ rule measure_predictions:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
-        measure=measures_that(torch=False),
+        measure=measures_that(torch=False, in_parts=False, of_latents=False),
     localrule: True
     conda:
         "../envs/base.yaml"
@@ -127,7 +127,7 @@ rule merge:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
-        measure=measures_that(in_parts=True),
+        measure=measures_that(in_parts=True, of_latents=False),
     localrule: True
     conda:
         "../envs/base.yaml"
@@ -140,7 +140,10 @@ rule merge:
 
 
 use rule merge as measure_latents with:
-    """Measure kept latents, shard by shard, and merge the parts; or merge what passes measured."""
+    """Merge what passes measured; or measure kept latents, shard by shard, and merge the parts.
+
+    The job `merge` measures the latents that it is given.
+    """
     wildcard_constraints:
         measure=measures_that(in_parts=True, of_latents=True),
         model=r"[^/.]+",

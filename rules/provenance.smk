@@ -2,7 +2,10 @@
 
 
 rule record_run:
-    """Record what it takes to make the results of a study again."""
+    """Record what it takes to make the results of a study again.
+
+    Commit and versions are those of the moment; a new commit alone writes no new record.
+    """
     input:
         unpack(joined_tables(Study.tables)),
         checkpoints=paths_of_models(rules.convert_checkpoint.output.checkpoint, Study.models_shown),

@@ -5,7 +5,8 @@ rule train_model:
     """Train a model, and write its snapshots and its table.
 
     While the job runs, the folder `unfinished/` is beside them. It is not an output, since
-    Snakemake would delete it: a stopped job resumes from it.
+    Snakemake would delete it: a stopped job resumes from it. Any change of the recipe, of its
+    `snapshots` too, trains anew.
     """
     input:
         train=split_for("train"),
@@ -18,6 +19,7 @@ rule train_model:
         history="<results>/{study}/training/{model}/history.parquet",
     log:
         "<logs>/{study}/training/{model}.log",
+    # Named like the first output, as `vitscope plan` looks for it.
     benchmark:
         "<benchmarks>/{study}/training/{model}/init.tsv"
     wildcard_constraints:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from vitscope.scopes.bundled import bundled
     from vitscope.scopes.comparing import Comparison, compare
     from vitscope.scopes.looking import Scope, look
-    from vitscope.scopes.tables import Made, read
+    from vitscope.scopes.made import Made, read
     from vitscope.scopes.watching import Watch, watch
 
 __version__ = "0.2.0"
@@ -21,8 +21,8 @@ _PLACES = {
     "Comparison": "vitscope.scopes.comparing",
     "compare": "vitscope.scopes.comparing",
     "look": "vitscope.scopes.looking",
-    "Made": "vitscope.scopes.tables",
-    "read": "vitscope.scopes.tables",
+    "Made": "vitscope.scopes.made",
+    "read": "vitscope.scopes.made",
     "Scope": "vitscope.scopes.looking",
     "Watch": "vitscope.scopes.watching",
     "watch": "vitscope.scopes.watching",

@@ -13,14 +13,12 @@ def declarations_of(measure):
 
 
 def measures_that(**declared):
-    """Return a wildcard constraint: the measures, own ones too, with these declarations.
-
-    Unless `declared` says otherwise, they are measured neither in parts nor from latents.
-    """
+    """Return a wildcard constraint: the measures, own ones too, with these declarations."""
     own = (each for study in STUDIES.values() for each in study.own_measures.values())
-    wanted = {"in_parts": False, "of_latents": False, **declared}.items()
     known = (*map(registry.declared, registry.names()), *own)
-    return one_of({each.name for each in known if wanted <= declarations_of(each).items()})
+    return one_of(
+        {each.name for each in known if declared.items() <= declarations_of(each).items()}
+    )
 
 
 def measure_of(wildcards):

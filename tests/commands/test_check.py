@@ -16,10 +16,10 @@ from vitscope.__main__ import main
 from vitscope.commands.check import _check_claims
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.networks import drawn_network
-from vitscope.networks.finding.capture import prove_capture
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join
 from vitscope.networks.finding.search import search_for_cut_points
 from vitscope.networks.running.checking import check_network
+from vitscope.networks.running.joins import prove_capture
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.batches import seeded
 

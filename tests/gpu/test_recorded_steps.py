@@ -14,7 +14,7 @@ from tests.helpers.recording import record_here
 from tests.training.recipes import RECIPE
 from vitscope.measures.hessian_operator import hessian_of_model
 from vitscope.networks.building.networks import find_family
-from vitscope.networks.running.device import Recording, own_device_stream
+from vitscope.networks.running.cuda_graphs import GraphRecording, own_device_stream
 from vitscope.training.steps import TrainingSteps, optimizer_for_steps, set_learning_rate, take_step
 
 pytestmark = pytest.mark.nightly
@@ -97,7 +97,7 @@ def test_recorded_products_of_the_hessian(family: str, device: torch.device) -> 
 def test_a_network_that_waits_for_the_gpu_runs_as_it_is(device: torch.device) -> None:
     """After the attempt to record it the stream works on, and so do random numbers."""
     said: list[str] = []
-    recording = Recording(said.append)
+    recording = GraphRecording(said.append)
 
     def work(values: torch.Tensor) -> tuple[torch.Tensor]:
         return (values * float(values.sum()),)

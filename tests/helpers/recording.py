@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vitscope.networks.running import device
+from vitscope.networks.running import cuda_graphs
 
 
 def record_here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -28,6 +28,6 @@ def record_here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return replay, outputs
 
-    monkeypatch.setattr(device, "RECORDED_ON", ("cpu",))
-    monkeypatch.setattr(device, "record_graph", record)
+    monkeypatch.setattr(cuda_graphs, "RECORDED_ON", ("cpu",))
+    monkeypatch.setattr(cuda_graphs, "record_graph", record)
     return replays

@@ -18,7 +18,7 @@ from vitscope.measures.hessian_operator import (
     hessian_of_model,
     require_deterministic_hessian,
 )
-from vitscope.networks.running.device import WARM_UP
+from vitscope.networks.running.cuda_graphs import WARM_UP
 
 
 def matrix_of(operator: Curvature) -> np.ndarray:

@@ -1,4 +1,5 @@
 import inspect
+import re
 from collections import Counter
 from pkgutil import resolve_name
 
@@ -8,6 +9,7 @@ from tests.helpers.refusals import refusal
 from vitscope.claims.claim import Evidence
 from vitscope.files.tables import Table
 from vitscope.measures import registry
+from vitscope.package_data import ROOT
 from vitscope.settings.section import result_settings
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.typed import typed
@@ -84,3 +86,14 @@ def test_kinds_of_figures_have_one_room_each() -> None:
 def test_a_measure_that_is_not_there_is_refused() -> None:
     said = refusal(registry.declared, "fourrier")
     assert said == "There is no measure 'fourrier'. Did you mean 'fourier'?"
+
+
+def test_no_measure_has_the_name_of_a_folder_or_of_an_input_beside_tables() -> None:
+    """Else two rules make one file, or a figure takes a file of the style for its table."""
+    rules = "".join(file.read_text() for file in (ROOT / "rules").glob("*.smk"))
+    folders = {*re.findall(r'"<results>/\{study\}/(\w+)/', rules)}
+    inputs = re.findall(r"\n    input:\n((?: {8}.*\n)+)", rules)
+    named = [re.findall(r"^ {8}(\w+)=", each, re.MULTILINE) for each in inputs if "unpack(" in each]
+    beside = {name for names in named for name in names}
+    assert {"passes", "style"} <= folders | beside
+    assert folders | beside <= registry.TAKEN

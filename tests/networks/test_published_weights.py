@@ -24,7 +24,7 @@ from vitscope.data.opening import declared
 from vitscope.data.sources.cue_conflict import open_split, read_cue_conflict_categories
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.measures.classification.compute import measure_shape_texture as measure_shape
+from vitscope.measures.classification.shape_texture import measure_shape_texture as measure_shape
 from vitscope.measures.given import OnPredictions
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.running.predictions import predict

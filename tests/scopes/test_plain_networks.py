@@ -15,7 +15,7 @@ import vitscope
 from tests.helpers.networks import described
 from tests.scopes.networks import CHANNELS, CLASSES, SIZE, network, pixels
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.capture import prove_capture
+from vitscope.networks.running.joins import prove_capture
 
 Maps = list[Tensor]
 

@@ -8,7 +8,7 @@ from torch.func import functional_call
 from tests.helpers.recording import record_here
 from tests.training.recipes import RECIPE
 from vitscope.networks.building.timm_import import import_timm
-from vitscope.networks.running.device import WARM_UP
+from vitscope.networks.running.cuda_graphs import WARM_UP
 from vitscope.training.steps import TrainingSteps, optimizer_for_steps, stepped_uphill, take_step
 
 PLAIN = RECIPE | {"bfloat16": False}

@@ -28,6 +28,7 @@ from vitscope.typed import call_typed
 if TYPE_CHECKING:
     import pandas as pd
 
+    from vitscope.jobs.opening import Opened
     from vitscope.networks.running.latents import HeldMaps
 
 
@@ -83,17 +84,15 @@ def _batches_of_measure(names: Names, values: Values) -> str | None:
 
 def measure_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Open the inputs of a measure, measure them, and write a table or a part of a table."""
-    measured, origin = _measure_inputs(inputs, values, resources)
+    opens = resolve_name(values["modules"][1])
+    measured, origin = _measure_opened(opens(inputs, values, resources), values)
     (output,) = outputs.values()
     tables.Table(**values["columns"]).write(measured, output, origin)
 
 
-def _measure_inputs(
-    inputs: Files, values: Values, resources: Resources
-) -> "tuple[pd.DataFrame, dict[str, str]]":
-    """Return what a measure finds in its inputs, and where it comes from."""
-    compute, opens = map(resolve_name, values["modules"][:2])
-    opened = opens(inputs, values, resources)
+def _measure_opened(opened: "Opened", values: Values) -> "tuple[pd.DataFrame, dict[str, str]]":
+    """Return what a measure finds in its opened inputs, and where it comes from."""
+    compute = resolve_name(values["modules"][0])
     with opened.changed:
         measured = call_typed(compute, opened.given, values=values["settings"])
     columns = values["columns"]["columns"]
@@ -312,12 +311,14 @@ def _parts_for_merge_job(
     inputs: Files, values: Values, resources: Resources, prefix: str
 ) -> "Iterator[tuple[str, pd.DataFrame, dict[str, str]]]":
     """Yield the path, table and metadata of each part; measure latents here, if any are given."""
+    from vitscope.jobs.opening import open_latents
+
     columns, name = tables.Table(**values["part_columns"]), values["measured"]
     for path in inputs.get(f"{prefix}parts", ()):
         yield path, *tables.read_table_part(columns, path, name)
     for number, path in enumerate(inputs.get(f"{prefix}latents", ())):
         shard = values["shards"][prefix] | {"first_image": number * values["shard_size"]}
-        measured, origin = _measure_inputs({"latents": path}, shard, resources)
+        measured, origin = _measure_opened(open_latents({"latents": path}, shard, resources), shard)
         yield path, columns.as_read(measured), origin
 
 

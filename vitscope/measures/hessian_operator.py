@@ -25,7 +25,7 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
 from vitscope.measures.lanczos import Start
 from vitscope.networks.building.networks import plain_attention
-from vitscope.networks.running.device import Recording, own_device_stream
+from vitscope.networks.running.cuda_graphs import GraphRecording, own_device_stream
 from vitscope.progress import Progress, say_on_stderr
 from vitscope.training.steps import decays, trained_parameters
 
@@ -49,7 +49,9 @@ class Curvature(ABC):
         # A constant part of the gradient cannot be differentiated, and adds nothing to a product.
         self._curved = [index for index, part in enumerate(gradient) if part.requires_grad]
         self._gradient = [gradient[index] for index in self._curved]
-        self._recording = Recording(lambda text: say_on_stderr(f"a product of the Hessian {text}"))
+        self._recording = GraphRecording(
+            lambda text: say_on_stderr(f"a product of the Hessian {text}")
+        )
         each = zip(parameters, decay, strict=True)
         self._decay = torch.cat([p.detach().new_full((p.numel(),), own) for p, own in each])
 

@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
 HERE = Path(__file__).parent
-# The names of other folders and files in the results of a study, which no measure may have.
+# The names of other folders and files in the results of a study, and of what jobs read beside
+# tables: no measure may have one.
 TAKEN = frozenset(
     {"augmented", "blocks", "buildups", "checkpoints", "claims", "agreement", "corrupted", "data"}
-    | {"downloads", "latents", "predictions", "run", "snapshots", "tables", "training"}
+    | {"downloads", "latents", "passes", "predictions", "run", "snapshots", "tables", "training"}
+    | {"cut_points", "published", "style"}
 )
 
 

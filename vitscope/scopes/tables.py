@@ -1,44 +1,37 @@
 """Tables of networks, and the figures and the claims that are made from these tables."""
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-import yaml
 
 from vitscope.claims.counting import count_by_recipe, count_claims, join_rows_of_figures
-from vitscope.claims.doubts import ACCURACY_TABLES, doubt_claims
+from vitscope.claims.doubts import doubt_claims
 from vitscope.claims.intervals import without_resamples
-from vitscope.claims.points import PublishedCurve, at_snapshots, published_points_of_figure
+from vitscope.claims.points import at_snapshots
 from vitscope.claims.report import findings_as_table
 from vitscope.claims.tables import CLAIMS
-from vitscope.drawing.figure import Member, escaped_member, rows_of
+from vitscope.drawing.figure import Member, rows_of
 from vitscope.errors import VitscopeError, nearest
-from vitscope.jobs import describing
-from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
-from vitscope.measures.captions import title_of
-from vitscope.package_data import PUBLISHED_POINTS, STYLE
-from vitscope.settings.keys import Figure as FigureEntry
-from vitscope.settings.keys import Settings
+from vitscope.package_data import STYLE
+from vitscope.scopes.drawing import (
+    DOTS_PER_INCH,
+    draw_kind_from_tables,
+    draw_styled,
+    kind_of_figure,
+    show_in_notebooks,
+)
 from vitscope.settings.snapshots import END
-from vitscope.settings.study import Study
-from vitscope.studies.loading import load_study
-from vitscope.studies.resolving import resolve_moments, resolve_study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-# The resolution on a screen; files have the resolution of the style.
-DOTS_PER_INCH = 150
 # Tables that belong to no measure.
 OTHERS = ("blocks", "predictions")
 # The keys of a figure of a function of the user's own.
@@ -101,7 +94,7 @@ class Tables:
         A figure of a single panel is drawn in `ax`, if given. `options` are keys of the kind, such
         as `over=True` for `attention_heads`.
         """
-        known = _OF_OWN if kind in self.own() else [*_kind_of_figure(kind).option_keys]
+        known = _OF_OWN if kind in self.own() else [*kind_of_figure(kind).option_keys]
         for name in options:
             if name not in known:
                 raise VitscopeError(
@@ -153,7 +146,7 @@ class Tables:
             )
         figure.set_dpi(DOTS_PER_INCH)
         figure.set_label(f"What is measured of {member.model} by depth, and verdicts")
-        _show_in_notebooks()
+        show_in_notebooks()
         return figure
 
     def _what_is_read(self) -> str | None:
@@ -163,7 +156,7 @@ class Tables:
     def _draw_members(
         self, kind: str, members: Sequence[Member], ax: "Axes | None", options: Any = None
     ) -> "Figure":
-        tables = {name: self._whole_table(name) for name in _kind_of_figure(kind).tables}
+        tables = {name: self._whole_table(name) for name in kind_of_figure(kind).tables}
         return draw_kind_from_tables(
             kind, tables, members, {}, self._snapshots_of_kind(kind), ax, options or {}
         )
@@ -201,7 +194,7 @@ class Tables:
     def _claims_of_kind(self, kind: str) -> pd.DataFrame | None:
         if kind in self.own():
             return None
-        evidence = registry.claims_of(_kind_of_figure(kind).measure).get(kind)
+        evidence = registry.claims_of(kind_of_figure(kind).measure).get(kind)
         if evidence is None:
             return None
         names = {evidence.table, "blocks"}
@@ -247,184 +240,3 @@ class Tables:
     def __repr__(self) -> str:
         labels = ", ".join(member.label for member in self.members)
         return f"<{type(self).__name__} of {labels}; tables: {', '.join(self.available())}>"
-
-
-def draw_kind_from_tables(
-    kind: str,
-    tables: Mapping[str, pd.DataFrame],
-    members: Sequence[Member],
-    published: Mapping[str, PublishedCurve],
-    snapshots: Sequence[str],
-    ax: "Axes | None",
-    options: Mapping[str, Any],
-) -> "Figure":
-    """Draw a figure of a kind from its tables, in the given axes or as a figure of its own."""
-    from vitscope.drawing.from_tables import draw_from_tables
-
-    shown = _kind_of_figure(kind)
-    curves = published if shown.drawn_columns else None
-    function, values = shown.draw, {**shown.values, **options}
-    return draw_styled(
-        kind, ax, partial(draw_from_tables, function, tables, members, curves, snapshots, values)
-    )
-
-
-def draw_styled(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "Figure":
-    """Call `plot` in the style of figures; it draws in `ax` or, without `ax`, in a new figure."""
-    from vitscope.drawing.panels import drawing_in
-    from vitscope.drawing.saving import style
-
-    with style(STYLE), drawing_in(ax):
-        figure = plot()
-    if ax is None:
-        figure.set_dpi(DOTS_PER_INCH)
-        known = registry.kinds().get(kind)
-        figure.set_label(title_of(known) if known else kind)
-        _show_in_notebooks()
-    elif figure is not ax.figure.figure:
-        raise VitscopeError(
-            f"A figure of the kind '{kind}' is laid out as a whole, and cannot be drawn in axes "
-            f"that are given: leave ax out, and take the figure that is returned."
-        )
-    return figure
-
-
-def _kind_of_figure(name: str) -> Any:
-    if name not in registry.kinds():
-        raise VitscopeError(
-            f"There is no kind of figure '{name}'.{nearest(name, registry.kinds())} There are "
-            f"{', '.join(sorted(registry.kinds()))}.{registry.installed().left_out}"
-        )
-    return registry.kinds()[name]
-
-
-def _show_in_notebooks() -> None:
-    """Register how notebooks render figures: pyplot, which would keep every figure, is not used."""
-    from matplotlib.figure import Figure
-
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    if shell is None:
-        return
-    pictures = shell.display_formatter.formatters["image/png"]
-    if Figure not in pictures:
-        pictures.for_type(Figure, _png_of_figure)
-
-
-def _png_of_figure(figure: "Figure") -> tuple[bytes, dict[str, str]]:
-    drawn = BytesIO()
-    figure.savefig(drawn, format="png", dpi=figure.dpi, bbox_inches="tight")
-    return drawn.getvalue(), {"alt": str(figure.get_label())}
-
-
-RECORD = "run.yaml"
-
-
-class Made(Tables):
-    """The tables that the workflow made for a study."""
-
-    def __init__(self, study: Study, folder: Path) -> None:
-        self.study = study
-        self._folder = folder
-        self.members = [
-            escaped_member(describing.describe_member(study, name)) for name in study.models_of()
-        ]
-
-    def _whole_table(self, name: str) -> pd.DataFrame:
-        """Return a table with the rows of all its models."""
-        return self._table_of_subjects(name, [*self._files_of_table(name)])
-
-    def available(self) -> list[str]:
-        """Return the names of the tables that exist."""
-        return [name for name in (*OTHERS, *registry.names()) if self._files_of_table(name)]
-
-    def _accuracies(self) -> tuple[dict[str, pd.DataFrame], dict[str, int | None]]:
-        there = {*self.available()} & {*ACCURACY_TABLES}
-        classes = {name: self.study.dataset_of(name).classes for name in self.study.models_of()}
-        return {name: self._whole_table(name) for name in there}, classes
-
-    def figures(self) -> dict[str, str]:
-        """Return the kind of each figure of the study, by the name of the figure."""
-        return {name: figure.kind for name, figure in self.study.figures.items()}
-
-    def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
-        """Draw a figure of the study by its name, or a kind of figure with all models of the study.
-
-        Nothing is saved. A figure of a single panel is drawn in `ax`, if given. `options` are keys
-        of the kind, such as `over=True` for `attention_heads`.
-        """
-        if kind not in self.study.figures:
-            return super().plot(kind, ax, **options)
-        figure = self.study.figures[kind]
-        tables = {
-            name: self._table_of_subjects(name, figure.subjects(name)) for name in figure.tables
-        }
-        known = {member.model: member for member in self.members}
-        members = [known[name] for name in figure.models]
-        moments = figure.shown_snapshots()
-        options = figure.options | options
-        return draw_kind_from_tables(
-            figure.kind, tables, members, self._published_curves(figure), moments, ax, options
-        )
-
-    def _snapshots_of_kind(self, kind: str) -> list[str]:
-        return []
-
-    def _files_of_table(self, name: str) -> dict[str, Path]:
-        """Return the files of a table by model or pair of models, in the order of the study."""
-        if name == "predictions":
-            files = self._folder.glob(f"{name}/*/{self.study.analysis.split}.parquet")
-            found = {each.parent.name: each for each in files}
-        else:
-            found = {each.stem: each for each in self._folder.glob(f"{name}/*.parquet")}
-        order = [model for model in self.study.models if model in found]
-        return {each: found[each] for each in (*order, *sorted(found.keys() - {*order}))}
-
-    def _table_of_subjects(self, name: str, subjects: Sequence[str]) -> pd.DataFrame:
-        paths = self._files_of_table(name)
-        missing = [subject for subject in subjects if subject not in paths]
-        if missing or not paths:
-            raise VitscopeError(
-                f"There is no table '{name}' of {', '.join(missing) or 'any model'} in "
-                f"{self._folder}.{nearest(name, self.available())} There are "
-                f"{', '.join(self.available()) or 'none'}."
-            )
-        tables = {each: find_table(name).read(paths[each]) for each in subjects}
-        if name == "predictions":
-            tables = {each: table.assign(model=each) for each, table in tables.items()}
-        return pd.concat(tables.values(), ignore_index=True)
-
-    def _published_curves(self, figure: FigureEntry) -> Mapping[str, PublishedCurve]:
-        shown = None if figure.published is None else asdict(figure.published)
-        columns = registry.of(self.study).kinds()[figure.kind].published
-        return published_points_of_figure(shown, columns, map(str, PUBLISHED_POINTS.glob("*.csv")))
-
-
-def read(folder: Path | str, study: Path | str | None = None) -> Made:
-    """Read the tables of a study that the workflow made, from `results/STUDY`.
-
-    The study is read from the record of its run, or from the file `study`.
-    """
-    place = Path(folder)
-    if not place.is_dir():
-        raise VitscopeError(f"There is no folder {folder}: name results/STUDY of a run.")
-    if study is not None:
-        return Made(load_study(Path(study)), place)
-    record = place / RECORD
-    if not record.is_file():
-        raise VitscopeError(
-            f"There is no {RECORD} in {folder}, which says what the study is: make all of it, or "
-            f"give study=, the path of its file."
-        )
-    try:
-        # A program wrote the record: the checks for files that people write are not needed.
-        settings: Settings = yaml.safe_load(record.read_text(encoding="utf-8"))["study"]
-    except (OSError, ValueError, TypeError, LookupError, yaml.YAMLError) as error:
-        raise VitscopeError(
-            f"{record} is no record of a run: make it again, or give study=, the path of the "
-            f"study's file."
-        ) from error
-    # Leave out figures of the user's own measures, whose files may have moved since.
-    own, figures = settings.pop("measures", {}), settings["figures"].items()
-    settings["figures"] = {name: each for name, each in figures if each["kind"] not in own}
-    return Made(resolve_moments(resolve_study(settings.pop("name"), record, settings)), place)

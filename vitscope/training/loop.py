@@ -15,7 +15,7 @@ from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.checkpoints.conversion import sha256_of_weights
-from vitscope.networks.running.device import own_device_stream
+from vitscope.networks.running.cuda_graphs import own_device_stream
 from vitscope.progress import Say, say_on_stderr
 from vitscope.training.batches import Batch, Batches, seeded, workers_for_batches
 from vitscope.training.compiling import compiled, running_eagerly

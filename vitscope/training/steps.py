@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vitscope.networks.running.device import Recording
+from vitscope.networks.running.cuda_graphs import GraphRecording
 from vitscope.progress import Say, say_on_stderr
 from vitscope.training.recipe import Recipe
 
@@ -99,7 +99,7 @@ class TrainingSteps:
         self._step = lambda images, targets: take_step(model, optimizer, images, targets, recipe)
         self._optimizer = optimizer
         self._device = next(model.parameters()).device
-        self._recording = Recording(lambda text: say(f"a step of training {text}"))
+        self._recording = GraphRecording(lambda text: say(f"a step of training {text}"))
 
     def take(self, images: Tensor, targets: Tensor, rate: float) -> Taken:
         set_learning_rate(self._optimizer, rate)

@@ -39,7 +39,7 @@ from vitscope.measures.landscape.measure import (
     landscape_points_for_claims,
 )
 from vitscope.measures.scores import scores_of
-from vitscope.networks.running.device import WARM_UP
+from vitscope.networks.running.cuda_graphs import WARM_UP
 from vitscope.networks.running.predictions import predict
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.batches import AugmentedImages

@@ -229,7 +229,7 @@ def test_a_call_that_does_not_fit_is_refused_where_the_file_runs(
     assert refusal(compute.check_call_of_measure, **arguments(own)) == expected
 
 
-@pytest.mark.parametrize("name", ["cka", "fourier_depth", "latents"])
+@pytest.mark.parametrize("name", ["cka", "fourier_depth", "latents", "passes", "style"])
 def test_a_name_of_vitscope_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(VitscopeError, match=f"of the name '{name}': choose another name"):
         declare_own(name, {"file": FILE}, tmp_path, "here")

@@ -14,7 +14,7 @@ from tests.helpers.toys import C, Net, Tokens, mlp
 from vitscope.errors import VitscopeError
 from vitscope.networks.attention.reading import differences_of_read_attention
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.capture import prove_capture
+from vitscope.networks.running.joins import prove_capture
 
 SIZE, PATCH, HEADS, DEPTH = 16, 4, 2, 2
 TOKENS = (SIZE // PATCH) ** 2

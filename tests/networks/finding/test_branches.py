@@ -17,8 +17,9 @@ from vitscope.measures.branches.lesion import lesioned
 from vitscope.networks.building.networks import logits_of_network, without_fast_path
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import Blocks, list_blocks
-from vitscope.networks.finding.capture import Silencing, capturing
+from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import BLOCKS, parse_cut_points, write_cut_points
+from vitscope.networks.running.joins import Silencing
 
 
 def test_many_scaled_sums_are_no_recurrence() -> None:

@@ -13,7 +13,7 @@ from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import describe_misread_attentions
 from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.finding.blocks import Blocks, list_blocks
-from vitscope.networks.finding.capture import prove_capture
+from vitscope.networks.running.joins import prove_capture
 
 IMAGES = torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 SIDES = ["after", "before"]

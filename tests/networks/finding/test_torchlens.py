@@ -8,8 +8,9 @@ from tests.helpers.networks import described
 from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.capture import JoinReader, capturing
+from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, Layout
+from vitscope.networks.running.joins import JoinReader
 
 # Torchvision is imported with timm, beside any torch.
 timm = import_timm()

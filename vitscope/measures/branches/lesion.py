@@ -23,8 +23,8 @@ from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import accuracy_changes
 from vitscope.networks.building.networks import logits_of_network, without_fast_path
-from vitscope.networks.finding.capture import PROVED, Silencing, refuse_unproven_capture
 from vitscope.networks.finding.cut_points import CUT_POINT, Alike, CutPoint, Join, OperationId
+from vitscope.networks.running.joins import PROVED, Silencing, refuse_unproven_capture
 
 
 def joins_for_lesions(name: str, cut_points: Sequence[CutPoint]) -> dict[int, Join]:

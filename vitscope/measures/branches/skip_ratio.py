@@ -12,8 +12,8 @@ from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread_of
 from vitscope.measures.shown import rows_shown
 from vitscope.networks.building.networks import without_fast_path
-from vitscope.networks.finding.capture import PROVED, JoinReader, refuse_unproven_capture
 from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint, Layout
+from vitscope.networks.running.joins import PROVED, JoinReader, refuse_unproven_capture
 
 # Maps a cut point and a kind of token to the logarithm of the ratio for each image, (N,).
 Logs = dict[tuple[int, str], Array]

@@ -25,7 +25,7 @@ from vitscope.claims.claim import (
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, larger, one_value, smaller, value_of
-from vitscope.measures.classification.compute import (
+from vitscope.measures.classification.shape_texture import (
     count_classifications_by_cue,
     letters_of,
     shape_share,

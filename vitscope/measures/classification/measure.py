@@ -224,7 +224,7 @@ def refuse_other_images_to_classify(case: Case) -> None:
 
 SHAPE_TEXTURE = Measure(
     needs="predictions",
-    measure="compute:measure_shape_texture",
+    measure="shape_texture:measure_shape_texture",
     table=SHAPE_TEXTURE_TABLE,
     question="How networks classify",
     figures={

@@ -34,7 +34,7 @@ from vitscope.drawing.panels import (
     write_over_panel,
 )
 from vitscope.drawing.scatter import plot_scatter
-from vitscope.measures.classification.compute import count_classifications_by_cue, letters_of
+from vitscope.measures.classification.shape_texture import count_classifications_by_cue, letters_of
 from vitscope.measures.scores import with_accuracy_intervals
 
 LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}

@@ -19,7 +19,7 @@ from vitscope.measures.landscape.measure import (
     landscape_points_for_claims,
 )
 from vitscope.measures.scores import scores_of
-from vitscope.networks.running.device import Recording, is_recorded, own_device_stream
+from vitscope.networks.running.cuda_graphs import GraphRecording, is_recorded, own_device_stream
 from vitscope.networks.running.predictions import score_predictions
 from vitscope.progress import Progress
 from vitscope.training.batches import AugmentedImages
@@ -108,7 +108,7 @@ def losses_at(
     model = given.network.eval().to(device, memory_format=layout)  # type: ignore[call-overload]
     progress = Progress(len(points), "points", say)
     # The same recording serves all points, since weights move in place.
-    recording, rows = Recording(lambda text: say(f"the network {text}")), []
+    recording, rows = GraphRecording(lambda text: say(f"the network {text}")), []
     # Autocast caches converted weights until it ends, so it must end before the weights move. In a
     # recording it must not cache, so that each replay converts the weights again.
     autocast = partial(

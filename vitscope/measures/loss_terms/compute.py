@@ -15,7 +15,7 @@ from vitscope.measures.hessian_operator import (
     require_deterministic_hessian,
 )
 from vitscope.measures.lanczos import lanczos_quadrature
-from vitscope.networks.running.device import own_device_stream
+from vitscope.networks.running.cuda_graphs import own_device_stream
 from vitscope.progress import Progress
 from vitscope.training.batches import draw_clean_batches
 from vitscope.training.recipe import training_rows

@@ -21,8 +21,8 @@ from vitscope.networks.building.networks import NetworkEntry, drawn_network, emp
 from vitscope.networks.checkpoints import weight_sources
 from vitscope.networks.checkpoints.conversion import convert, convert_made, load_converted_model
 from vitscope.networks.finding.blocks import Blocks, list_blocks
-from vitscope.networks.finding.capture import Proofs, prove_capture
 from vitscope.networks.running.asked_interventions import describe_study_interventions
+from vitscope.networks.running.joins import Proofs, prove_capture
 from vitscope.networks.running.predictions import why_predictions_differ
 
 IMAGES = 2

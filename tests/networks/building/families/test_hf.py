@@ -17,7 +17,7 @@ from vitscope.networks.building.networks import drawn_network
 from vitscope.networks.building.timm_import import declare_torchvision_operators
 from vitscope.networks.checkpoints.conversion import convert, load_converted_model
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.capture import prove_capture
+from vitscope.networks.running.joins import prove_capture
 
 declare_torchvision_operators()
 transformers = pytest.importorskip("transformers")
