@@ -38,8 +38,8 @@ use rule fetch_checkpoint as fetch_snapshot with:
 rule convert_checkpoint:
     """Convert a checkpoint to safetensors, and list the blocks of its network, without its weights.
 
-    A downloaded checkpoint is checked by the lock file. A network that brings its weights has no
-    source.
+    The source is downloaded, on this machine or trained here; a network that brings its weights has
+    none. A download is checked by the lock file.
     """
     input:
         source=file_to_convert(rules.fetch_checkpoint.output.checkpoint, "checkpoint"),
@@ -64,6 +64,7 @@ rule convert_checkpoint:
 
 
 use rule convert_checkpoint as convert_snapshot with:
+    """Convert the checkpoint of a snapshot to safetensors; its blocks are those of the model."""
     input:
         source=file_to_convert(rules.fetch_snapshot.output.checkpoint, "snapshots.{snapshot}"),
     output:

@@ -2,7 +2,7 @@
 
 Kept latents (`analysis.keep_latents`; `auto` keeps up to `keep_latents_gb`) are files, and each
 measure reads them. Others are measured while they are in memory, by all measures in one pass, and
-written only for an export. A part is a shard of `analysis.shard_size` images.
+written, for a while, only for an export or a part that someone asks for. A part is a shard of `analysis.shard_size` images.
 """
 
 
@@ -43,8 +43,8 @@ use rule extract_latents as extract_kept_latents with:
 rule measure_pass:
     """Run a shard of images through a network; write what each measure finds in the feature maps.
 
-    The measures are those of feature maps that figures of the study need; the file has a part of
-    the table of each. It takes the place of `extract_kept_latents` where latents are not kept.
+    The measures are those of feature maps that figures of the study need for this model; the file
+    has a part of the table of each. A change of one measures all anew. It takes the place of `extract_kept_latents` where latents are not kept.
     """
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,

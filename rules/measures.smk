@@ -43,6 +43,7 @@ use rule measure_model as measure_line with:
 
 
 use rule measure_model as measure_model_part with:
+    """Measure a part of what a table says of a model, such as some of its images."""
     output:
         table="<results>/{study}/{measure}/{model}/{part}.parquet",
     log:
@@ -56,6 +57,7 @@ use rule measure_model as measure_model_part with:
 
 
 use rule measure_model as measure_loss with:
+    """Measure a part of what a table says of the loss of a model, at one of its snapshots."""
     output:
         part="<results>/{study}/{measure}/{model}/{snapshot}/{part}.parquet",
     log:
@@ -70,7 +72,7 @@ use rule measure_model as measure_loss with:
 
 
 rule measure_predictions:
-    """Measure the predictions or the history of a model, which needs no torch."""
+    """Measure the predictions of a model, which needs no torch."""
     input:
         unpack(inputs_of_measure),
     output:
@@ -93,7 +95,7 @@ rule measure_predictions:
 
 
 rule measure_shard:
-    """Measure the latents of one shard of a model, on demand, with a row for each image."""
+    """Measure the latents of one shard of a model, on demand."""
     input:
         unpack(inputs_of_measure),
     output:

@@ -5,8 +5,8 @@ rule train_model:
     """Train a model, and write its snapshots and its table.
 
     While the job runs, the folder `unfinished/` is beside them. It is not an output, since
-    Snakemake would delete it: a stopped job resumes from it. Any change of the recipe, of its
-    `snapshots` too, trains anew.
+    Snakemake would delete it: a stopped job resumes from it. Any change of the network, of
+    `training` (its `snapshots` too), of `device` or of the code of training trains anew.
     """
     input:
         train=split_for("train"),
@@ -59,7 +59,7 @@ rule take_snapshot:
 
 
 rule augment_images:
-    """Augment images by a training recipe, once for all measures of the loss that share it."""
+    """Augment images by a training recipe, once for all models that share it."""
     input:
         images=split_for(lambda study: study.analysis.augmented.split),
     output:
@@ -81,6 +81,7 @@ rule augment_images:
 
 
 use rule augment_images as augment_alike with:
+    """Augment the same images alike for models of several recipes, to compare their losses."""
     output:
         images="<results>/{study}/augmented/alike/{model}.safetensors",
     log:

@@ -126,7 +126,7 @@ def test_bars_of_blocks_that_subsample_are_hatched_and_named():
 
 def count_over(axes: Axes) -> tuple[str, str, int, int]:
     (text,) = [each.get_text() for each in axes.texts if "it:" in each.get_text()]
-    name, does, count, total = re.fullmatch(r"(\w+) that (\w+) it: (\d+) of (\d+)", text).groups()
+    name, does, count, total = re.fullmatch(r"(\w+) that (\w+) it: (\d+)\sof\s(\d+)", text).groups()
     return name, does, int(count), int(total)
 
 

@@ -13,7 +13,7 @@ from tests.helpers.drawing import VIT, drawn_from, laid_out
 from tests.helpers.shown import flaws
 from vitscope.buildup.figure import plot_buildup
 from vitscope.drawing.counts import count_of_panel, say_count, say_counts
-from vitscope.drawing.panels import drawing_in
+from vitscope.drawing.figure import drawing_in
 from vitscope.drawing.saving import read_facts, save, style
 from vitscope.measures.registry import kinds
 from vitscope.package_data import STYLE

@@ -22,7 +22,8 @@ from vitscope.drawing.looks import (
     THIN,
     depth_color,
 )
-from vitscope.drawing.panels import Panel, make_panels, write_counts
+from vitscope.drawing.notes import write_counts
+from vitscope.drawing.panels import Panel, make_panels
 from vitscope.errors import VitscopeError
 from vitscope.video.frames import Frame
 

@@ -28,7 +28,8 @@ from vitscope.drawing.looks import (
     SUBSAMPLING_HATCH,
     ZERO,
 )
-from vitscope.drawing.panels import Panel, write_over_panel
+from vitscope.drawing.notes import write_over_panel
+from vitscope.drawing.panels import Panel
 from vitscope.files.arrays import Array
 
 _WIDTH = 0.8  # of a bar, as a share of its block
@@ -70,7 +71,7 @@ class Change:
             found = self.find_share(points, column, kind)
             if found:
                 does = self.what_blocks_do(kind)
-                return f"{name} that {does} it: {found.count} of {found.total}"
+                return f"{name} that {does} it: {found.count}\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}{found.total}"
         return ""
 
     def scale(self, *panels: Axes) -> None:

@@ -16,7 +16,7 @@ from vitscope.drawing.epochs import SharesByEpoch, ValueByEpoch, plot_by_epoch
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import published_legend_label
 from vitscope.drawing.looks import DOTTED, Look
-from vitscope.drawing.panels import Panel, Scales, members_apart, stack_panels
+from vitscope.drawing.panels import LEAST, LEAST_ALIKE, Panel, Scales, members_apart, stack_panels
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
@@ -256,7 +256,10 @@ class Chart:
         if any(rows.repeats for rows in self.rows):
             apart = [member for member in members if member.model in curves]
         groups = _groups_together(members) if together else [[member] for member in members]
-        stacked = stack_panels(len(groups) + len(apart), len(self.rows))
+        # Several rows stay below each other while their panels can be narrow.
+        narrow = len(self.rows) > 1 and all(rows.scales == "shared" for rows in self.rows)
+        least = LEAST_ALIKE if narrow else LEAST
+        stacked = stack_panels(len(groups) + len(apart), len(self.rows), least)
         for panels, rows in zip(stacked, self.rows, strict=True):
             table, order = _choose_rows(tables[rows.table], rows.where), self.across.order
             if together:

@@ -5,15 +5,18 @@ kind declares and, if the kind shows published curves, `published`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from vitscope.claims.points import AllPublished
+
+GIVEN_AXES: ContextVar["Axes | None"] = ContextVar("axes that are drawn in", default=None)
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,11 @@ def with_variable(variable: ContextVar[Any], value: Any) -> Iterator[None]:
         yield
     finally:
         variable.reset(token)
+
+
+def drawing_in(axes: "Axes | None") -> AbstractContextManager[None]:
+    """Draw figures of one panel in `axes`, whose figure keeps its size; None makes new axes."""
+    return with_variable(GIVEN_AXES, axes)
 
 
 def figure_as_table(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from vitscope.claims.points import at_snapshots
 from vitscope.drawing.figure import Members
-from vitscope.drawing.panels import with_scales, write_counts
+from vitscope.drawing.notes import write_counts
+from vitscope.drawing.panels import with_scales
 from vitscope.errors import VitscopeError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from vitscope.drawing.looks import (
     VERDICT_LOOKS,
 )
 from vitscope.drawing.network import kinds_of
-from vitscope.drawing.panels import write_count_over_panel
+from vitscope.drawing.notes import write_count_over_panel
 from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_claims_and_verdicts
 
 # Inches.

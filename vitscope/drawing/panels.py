@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from vitscope.claims.points import PublishedCurve, bands
 from vitscope.drawing.axes import mark_empty_axes, share_limits, tick_locator
-from vitscope.drawing.counts import count_rows, counts_of_panels, say_counts
-from vitscope.drawing.figure import Member, rows_of, with_variable
+from vitscope.drawing.counts import count_rows
+from vitscope.drawing.figure import GIVEN_AXES, Member, rows_of, with_variable
 from vitscope.drawing.legends import INTERVAL, Legend
-from vitscope.drawing.looks import BANDS, GRAY, INTERVAL_ALPHA, Look, look_of, looks_of, text_scale
+from vitscope.drawing.looks import BANDS, INTERVAL_ALPHA, Look, look_of, looks_of, text_scale
+from vitscope.drawing.notes import add_to_note, raise_title_above_note
 from vitscope.errors import VitscopeError
 
 # Widths in inches.
@@ -35,24 +35,12 @@ _BAR = 0.7  # a colour bar
 _LETTERS = 13  # of a title or a label
 _LETTERS_OF_TITLE = 13  # of a title with a note beside it
 
-# A note above the right corner of a panel.
-_NOTE: dict[str, Any] = {"xytext": (0, 2), "textcoords": "offset points", "ha": "right"}
-_NOTE |= {"xycoords": "axes fraction", "fontsize": "x-small", "color": GRAY}
-# What tells the two texts over a panel from its other texts.
-_OVER, _CORNER = "lines over a panel", "note over a corner"
-_OVER_TICK = 5  # points from a panel to the lines over it
-_OVER_LINES, _LINE_OVER = 6, 8.2  # points from there to the title, without and for each line
-_OVER_NOTE = 10.4  # points between a panel and a title above its note
-
 # Heights in inches.
 _ROW_HEIGHT = 1.8
 _LEGEND_HEIGHT = 0.2
 _ROWS_AXES_HEIGHT = 0.75  # the x axis and the title of a panel with a row for each label
 _HEIGHT_WITH_STRIP = 2.3
-_NOTE_HEIGHT = 0.14
-_OVER_WRITTEN = 0.02  # above that note
 
-_given: ContextVar[Axes | None] = ContextVar("axes that are drawn in", default=None)
 # Whether panels of one quantity share a scale or have their own.
 Scales = Literal["shared", "own"]
 _scales: ContextVar[Scales | None] = ContextVar("what is said of scales")
@@ -226,8 +214,8 @@ class Panels:
         longest = max(len(line) for axes in shown for line in axes.get_title().split("\n"))
         for axes in shown:
             if longest > max(0, _LETTERS_OF_TITLE * room):
-                axes.set_title(axes.get_title(), pad=_OVER_NOTE * text_scale())
-            _add_to_note(axes, "own scale")
+                raise_title_above_note(axes)
+            add_to_note(axes, "own scale")
 
     def in_lines(self, text: str) -> str:
         """Wrap a title or a label to the width of a panel."""
@@ -255,11 +243,6 @@ def members_apart(
     ]
 
 
-def drawing_in(axes: Axes | None) -> AbstractContextManager[None]:
-    """Draw figures of one panel in `axes`, whose figure keeps its size; None makes new axes."""
-    return with_variable(_given, axes)
-
-
 def with_scales(scales: Scales | None) -> AbstractContextManager[None]:
     """Set whether panels of one quantity share a scale; None leaves it to each quantity."""
     return with_variable(_scales, scales)
@@ -267,7 +250,7 @@ def with_scales(scales: Scales | None) -> AbstractContextManager[None]:
 
 def axes_given_for_panels(count: int) -> Axes | None:
     """Return the axes that the caller gave for a figure of `count` panels, or None."""
-    axes = _given.get()
+    axes = GIVEN_AXES.get()
     if axes is not None and count != 1:
         raise VitscopeError(
             f"This figure has {count} panels, and cannot be drawn in axes that are given: leave ax "
@@ -357,75 +340,3 @@ def make_square_panels(
     square.figure.set_figheight(height + above)
     square.figure.set_layout_engine("compressed")
     return square
-
-
-def write_over_panel(axes: Axes, text: str) -> None:
-    """Write lines between a panel and its title, below those that are there."""
-    if not text:
-        return
-    found = _text_over_panel(axes, _OVER)
-    if found is None:
-        # Lines may be as wide as the panel, and so stand above the label of its highest tick.
-        rules = matplotlib.rcParams
-        look = {"ha": "center", "color": rules["text.color"], "fontsize": rules["legend.fontsize"]}
-        look["xytext"] = (0, _OVER_TICK * text_scale())
-        found = axes.annotate("", (0.5, 1), **_NOTE | look, gid=_OVER)
-    found.set_text("\n".join(filter(None, (found.get_text(), text))))
-    lines = 1 + found.get_text().count("\n")
-    axes.set_title(axes.get_title(), pad=(_OVER_LINES + _LINE_OVER * lines) * text_scale())
-
-
-def _text_over_panel(axes: Axes, which: str) -> Any:
-    return next((text for text in axes.texts if text.get_gid() == which), None)
-
-
-def write_counts(figure: Figure, rows: pd.DataFrame) -> None:
-    """Write on how many images a figure was measured: at its upper right, or over each panel.
-
-    Where no panel has counted what it draws, as in a plot of a user's own, count the figure's
-    `rows`. Where axes were given, their figure is the caller's, who has to say it.
-    """
-    if _given.get() is not None:
-        return
-    if not counts_of_panels(figure):
-        count_rows(rows, *figure.axes)
-    counts = counts_of_panels(figure)
-    if len({*counts.values()}) > 1:
-        for axes, said in counts.items():
-            write_count_over_panel(axes, said)
-    else:
-        _write_above(figure, say_counts(figure))
-
-
-def write_count_over_panel(axes: Axes, said: str) -> None:
-    """Write a count over a panel: below the lines that are there, else over its right corner."""
-    if _text_over_panel(axes, _OVER):
-        write_over_panel(axes, said)
-    elif said:
-        if axes.get_title():
-            axes.set_title(axes.get_title(), pad=_OVER_NOTE * text_scale())
-        _add_to_note(axes, said)
-
-
-def _add_to_note(axes: Axes, said: str) -> None:
-    """Add words to the note over the right corner of a panel."""
-    note = _text_over_panel(axes, _CORNER) or axes.annotate("", (1, 1), **_NOTE, gid=_CORNER)
-    note.set_text(", ".join(filter(None, (note.get_text(), said))))
-
-
-def _write_above(figure: Figure, note: str) -> None:
-    """Write a note at the upper right of a figure, and make room for it in its layout."""
-    if not note:
-        return
-    layout = figure.get_layout_engine()
-    if isinstance(layout, ConstrainedLayoutEngine):
-        height = figure.get_figheight()
-        figure.set_figheight(height + _NOTE_HEIGHT)
-        if figure.get_suptitle():
-            # A title of the figure goes up to its edge, whatever the layout may use.
-            figure.suptitle(f"\n{figure.get_suptitle()}")
-        else:
-            layout.set(rect=(0, 0, 1, height / (height + _NOTE_HEIGHT)))
-    top = 1 - _OVER_WRITTEN / figure.get_figheight()
-    written = figure.text(1, top, note, ha="right", va="top", color=GRAY, fontsize="x-small")
-    written.set_in_layout(False)

@@ -57,8 +57,10 @@ def style(path: Path | str, own: Mapping[str, Any] | None = None) -> Iterator[No
             rules["figure.figsize"] = own["width"], rules["figure.figsize"][1]
         if "font_size" in own:
             times = own["font_size"] / rules["font.size"]
+            # Labels stop shrinking, and so does what keeps them apart.
+            apart = max(times, SMALLEST / rules["xtick.labelsize"])
             rules.update({name: max(SMALLEST, times * rules[name]) for name in _SIZES})
-            rules.update({name: times * rules[name] for name in _TICKS})
+            rules.update({name: apart * rules[name] for name in _TICKS})
         if "font" in own and (font := own["font"]) not in rules["font.sans-serif"]:
             check_font("style.font", font)
             rules["font.sans-serif"] = [font, *rules["font.sans-serif"]]

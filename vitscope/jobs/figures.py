@@ -354,10 +354,9 @@ def draw_network_job(inputs: Files, outputs: Files, values: Values, resources: R
         join_rows_of_figures,
         trainings,
     )
-    from vitscope.drawing.figure import escaped_member
+    from vitscope.drawing.figure import drawing_in, escaped_member
     from vitscope.drawing.from_tables import draw_from_tables
     from vitscope.drawing.network_page import plot_network_page
-    from vitscope.drawing.panels import drawing_in
     from vitscope.drawing.saving import save, style
 
     def draw_panel_in(panel: Callable[[], object], axes: "Axes") -> None:

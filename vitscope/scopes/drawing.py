@@ -45,7 +45,7 @@ def draw_kind_from_tables(
 
 def draw_styled(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "Figure":
     """Call `plot` in the style of figures; it draws in `ax` or, without `ax`, in a new figure."""
-    from vitscope.drawing.panels import drawing_in
+    from vitscope.drawing.figure import drawing_in
     from vitscope.drawing.saving import style
 
     with style(STYLE), drawing_in(ax):

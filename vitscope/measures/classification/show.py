@@ -26,13 +26,8 @@ from vitscope.drawing.looks import (
     Look,
     look_of,
 )
-from vitscope.drawing.panels import (
-    Panel,
-    Panels,
-    make_panels_with_strips,
-    make_row_panels,
-    write_over_panel,
-)
+from vitscope.drawing.notes import write_over_panel
+from vitscope.drawing.panels import Panel, Panels, make_panels_with_strips, make_row_panels
 from vitscope.drawing.scatter import plot_scatter
 from vitscope.measures.classification.shape_texture import count_classifications_by_cue, letters_of
 from vitscope.measures.scores import with_accuracy_intervals

@@ -5,7 +5,8 @@ from matplotlib.figure import Figure
 from vitscope.drawing.counts import count_rows
 from vitscope.drawing.figure import Members
 from vitscope.drawing.looks import DASHED, DOTTED, GRAY, OF_ALL, Look, look_of
-from vitscope.drawing.panels import stack_panels, write_over_panel
+from vitscope.drawing.notes import write_over_panel
+from vitscope.drawing.panels import stack_panels
 from vitscope.errors import VitscopeError
 
 # The rows of panels: a label, the column, and how its barrier is written, with its unit.

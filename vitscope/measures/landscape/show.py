@@ -31,13 +31,7 @@ from vitscope.drawing.looks import (
     looks_of,
     text_scale,
 )
-from vitscope.drawing.panels import (
-    Panels,
-    columns_of,
-    make_panels,
-    make_square_panels,
-    page_width,
-)
+from vitscope.drawing.panels import Panels, columns_of, make_panels, make_square_panels, page_width
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 

@@ -24,6 +24,7 @@ from vitscope.drawing.looks import (
     curve_of_depth,
     text_scale,
 )
+from vitscope.drawing.notes import write_over_panel
 from vitscope.drawing.panels import (
     LEAST,
     LEAST_ALIKE,
@@ -31,7 +32,6 @@ from vitscope.drawing.panels import (
     make_panels,
     make_square_panels,
     stack_panels,
-    write_over_panel,
 )
 from vitscope.measures.tokens.measure import FLOOR, IMAGES, TOKENS
 
