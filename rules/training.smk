@@ -81,7 +81,7 @@ rule augment_images:
 
 
 use rule augment_images as augment_alike with:
-    """Augment the same images alike for models of several recipes, to compare their losses."""
+    """Augment images by the recipe of the study, alike for all models, whose losses then compare."""
     output:
         images="<results>/{study}/augmented/alike/{model}.safetensors",
     log:
