@@ -95,7 +95,7 @@ def test_figures_and_claims_say_whose_they_are(both: Comparison) -> None:
 
 def test_other_images_are_not_compared() -> None:
     scopes = {"a": looked_at(), "b": looked_at(images=pixels().flip(0))}
-    with pytest.raises(VitscopeError, match="is of the same images for both networks"):
+    with pytest.raises(VitscopeError, match="is of the same images for all networks"):
         vitscope.compare(scopes).table("cka_between")
 
 

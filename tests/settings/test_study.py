@@ -152,8 +152,11 @@ WHAT_IT_TAKES = {
 
 @pytest.mark.parametrize("kind", registry.kinds())
 def test_figures_of_classes_are_refused_for_a_network_without(tmp_path: Path, kind: str) -> None:
-    of_pairs = registry.declared(registry.kinds()[kind].measure).of_pairs
-    shown = {"pairs": [["former", "unseen"]]} if of_pairs else {"models": ["former"]}
+    shown = {
+        1: {"models": ["former"]},
+        2: {"pairs": [["former", "unseen"]]},
+        3: {"triples": [["former", "unseen", "net"]]},
+    }[registry.declared(registry.kinds()[kind].measure).models]
     if registry.kinds()[kind].all_pairs:
         shown = {"models": ["former", "unseen"]}
     changes = WHAT_IT_TAKES | {"figures.shown": {"kind": kind, **shown}}

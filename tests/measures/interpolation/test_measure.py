@@ -40,14 +40,14 @@ def test_a_job_opens_both_models_and_images_of_the_first(study: Study) -> None:
     asked = {name: case.names(made) for name, made in case.measure.inputs.items()}
     assert asked == {
         "checkpoint": {"model": "resnet"},
-        "other_checkpoint": {"model": "resnet_1"},
+        "other_checkpoints": [{"model": "resnet_1"}],
         "blocks": {"model": "resnet"},
         "images": {"dataset": "shapes32", "split": "test"},
         "augmented": {"model": "resnet"},
     }
     values = values_of("measure", study, **PAIR)
-    assert (values["model"], values["other"]) == ("resnet", "resnet_1")
-    assert values["network"] == values["other_network"] == study.network("resnet_1")
+    assert (values["model"], values["others"]) == ("resnet", ["resnet_1"])
+    assert [values["network"]] == values["other_networks"] == [study.network("resnet_1")]
     sections = study.sections | {"interpolation": {"reset_images": 0, "images": 5, "points": 2}}
     assert (
         case_of(replace(study, sections=sections), PAIR).names(case.measure.inputs["augmented"])
@@ -112,7 +112,7 @@ def test_a_study_without_training_images_is_told_how_to_do_without(tmp_path: Pat
     analysis = mini()["analysis"] | {"interpolation": {"reset_images": 0}}
     figures = {"line": {"kind": "interpolation", "pairs": [["vit", "vit_1"]]}}
     rest = {"figures": figures, "buildups": None, "videos": None, "analysis": analysis}
-    assert load_study(mini_with(tmp_path, **without, **rest)).pairs() == {"vit+vit_1"}
+    assert load_study(mini_with(tmp_path, **without, **rest)).groups() == {"vit+vit_1"}
 
 
 def test_a_table_of_a_pair_that_no_figure_shows_is_no_target(study: Study) -> None:
