@@ -12,26 +12,28 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.counts import count_rows
-from vitscope.drawing.figure import Members
+from vitscope.drawing.figure import Member, Members
 from vitscope.drawing.looks import LOSS_COLORS, NETWORK, NETWORK_NAME, THREAD, UNDEFINED, text_scale
 from vitscope.drawing.panels import Panels, stack_panels
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
+from vitscope.files.pairs import PREFIXES
+from vitscope.measures.interpolation.show import members_by_name
 
 # In inches.
 _LEAST = 2.4  # the narrowest panel, with names in it
 _BESIDE = 0.95  # the width of the labels and the colour bar of a panel
 _AROUND = 0.3  # the height of the labels of a panel
-_LETTERS = 18  # of a line of a network's name
+_LETTERS = 14  # of a line of a network's name
 _MOST = 1e4  # how much larger than the lowest the highest loss of the scale is, at most
-_MODELS = ["model", "other_model", "third_model"]
+_MODELS = [f"{prefix}model" for prefix in PREFIXES]
 _SHARES = ["other_share", "third_share"]
 _AXIS = "Distance of weights"
 
 
 def plot_plane(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a row for each three networks: the loss on the plane through them, and the error."""
-    labels = {member.model: member.label for member in members}
+    by_name = members_by_name("plane", table, members)
     planes = [rows for _, rows in table.groupby(_MODELS, sort=False)]
     stacked = stack_panels(2, len(planes), _LEAST)
     _fit_height(stacked, planes)
@@ -52,7 +54,7 @@ def plot_plane(table: pd.DataFrame, members: Members) -> Figure:
     bands = _draw_planes(errors, planes, "error", levels, Normalize(levels[0], levels[-1]))
     color_bar(errors, bands, "Error (%)", aspect=20 * len(planes), ticks=MaxNLocator(5))
     for axes, rows in zip((*losses, *errors), (*planes, *planes), strict=True):
-        _name_networks(axes, rows, labels)
+        _name_networks(axes, rows, by_name)
     *others, last = stacked
     if not (table["nll"] <= cut).all():
         last.legend.add(f"loss above {cut:.3g}, or not finite", Patch(**UNDEFINED))
@@ -107,10 +109,10 @@ def _draw_planes(
     return bands
 
 
-def _name_networks(axes: Axes, rows: pd.DataFrame, labels: Mapping[str, str]) -> None:
+def _name_networks(axes: Axes, rows: pd.DataFrame, by_name: Mapping[str, Member]) -> None:
     networks = rows[rows["network"] > 0].sort_values("network")
     for at, key in zip(networks.itertuples(), _MODELS, strict=True):
-        name = fill(labels[getattr(at, key)], _LETTERS, break_long_words=False)
+        name = fill(by_name[getattr(at, key)].label, _LETTERS, break_long_words=False)
         # Away from the middle of the triangle.
         side, away = ("bottom", 5) if key == _MODELS[-1] else ("top", -5)
         how = {"textcoords": "offset points", "va": side, **NETWORK_NAME}
