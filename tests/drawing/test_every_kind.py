@@ -83,7 +83,7 @@ def table_of(name: str) -> pd.DataFrame:
         return pd.DataFrame({**bins, "images": 10})
     if name == "cka_between":
         # Of a model beside itself, as `rows_of` has it.
-        return table_of("cka")
+        return table_of("cka").assign(other_model="")
     rows = pd.read_csv(ROOT / "tests" / "expected" / f"{name}.csv")
     there = set(rows["model"])
     rows = rows[rows["model"] == ("resnet" if "resnet" in there else rows["model"][0])]

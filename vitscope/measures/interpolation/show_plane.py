@@ -24,6 +24,7 @@ from vitscope.measures.interpolation.show import members_by_name
 _LEAST = 2.4  # the narrowest panel, with names in it
 _BESIDE = 0.95  # the width of the labels and the colour bar of a panel
 _AROUND = 0.3  # the height of the labels of a panel
+_PAGE, _LOW = 9.0, 1.6  # the height of a page, and of a row of many, which takes several
 _LETTERS = 14  # of a line of a network's name
 _MOST = 1e4  # how much larger than the lowest the highest loss of the scale is, at most
 _MODELS = [f"{prefix}model" for prefix in PREFIXES]
@@ -64,12 +65,13 @@ def plot_plane(table: pd.DataFrame, members: Members) -> Figure:
 
 
 def _fit_height(stacked: Sequence[Panels], planes: Sequence[pd.DataFrame]) -> None:
-    """Make a figure as high as its planes need, which are as high as the highest of them."""
+    """Make a figure as high as its planes need; where they are a few, no higher than a page."""
     width, columns = stacked[0].figure.get_figwidth(), stacked[0].columns
     side = width / columns - _BESIDE * text_scale()
     shapes = [each[["x", "y"]].max() - each[["x", "y"]].min() for each in planes]
     high = side * max(height / wide for wide, height in shapes) + _AROUND * text_scale()
-    stacked[0].resize(height=len(planes) * (2 / columns) * high)
+    rows = len(planes) * 2 // columns
+    stacked[0].resize(height=rows * min(high, max(_PAGE / rows, _LOW)))
     stacked[0].figure.set_layout_engine("compressed")
 
 
