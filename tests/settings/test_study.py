@@ -205,7 +205,7 @@ def test_images_of_a_pair_may_look_different(tmp_path: Path) -> None:
     assert study.figures["one"].models == ["unseen", "net"]
     assert study.models_of(BETWEEN) == ["net", "unseen"]
     assert study.subjects_of(BETWEEN) == ["unseen+net"]
-    assert study.pairs() == {"unseen+net"}
+    assert study.groups() == {"unseen+net"}
 
 
 @pytest.mark.parametrize(
