@@ -82,11 +82,9 @@ def measure_plane(
 
 
 def _corners_of_triangle(given: OnLine) -> Array:
-    """Return where three networks lie in their plane (3, 2), the first at 0; refuse a line."""
-    length, third = triangle_of(given.first.network, *given.networks)
-    corners = np.array([[0, 0], [length, 0], third])
+    corners = triangle_of(given.first.network, *given.networks)
     longest = max(np.linalg.norm(one - other) for one in corners for other in corners)
-    if not length * third[1] > _FLAT * longest**2:
+    if not corners[1, 0] * corners[2, 1] > _FLAT * longest**2:
         raise VitscopeError(
             f"The weights of '{given.first.model}', '{given.others[0]}' and '{given.others[1]}' "
             f"lie on one line, or two of them are the same: a plane needs three networks that "

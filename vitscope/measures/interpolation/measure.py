@@ -19,18 +19,15 @@ notebook resets if `loss=` says how images are augmented, and has only the image
 at. Networks without running statistics have no such rows.
 
 The table `plane`: one row for each of three models, whose weights have the same names and shapes,
-and one per point of a grid over the plane that contains the three, as in Garipov et al. (2018) and
-Fort et al. (2019). The axes are orthonormal by Gram-Schmidt: `x` is the distance from the first
-model towards the second, `y` that from their line towards the third, by the 2-norm of the
-difference of all parameters, running statistics aside. The grid covers the smallest rectangle
-around the three, and `margin` times its width and height on each side. A point has `other_share`
-times the weights of the second model, `third_share` times those of the third, and the rest of the
-first, as on a line; beyond the triangle shares are negative or above 1.
+and one per point of a grid over the plane that contains the three (Garipov et al. 2018). The axes
+are orthonormal by Gram-Schmidt: `x` is the distance from the first model towards the second, `y`
+from their line towards the third, by the 2-norm of all parameters, running statistics aside. A
+point has `other_share` times the weights of the second model, `third_share` times those of the
+third, and the rest of the first; beyond the triangle shares are negative or above 1.
 
-A row of a model, whose number is `network`, has the scores of its `predictions`. On the grid,
-running statistics are reset as above; where they cannot be, or `analysis.plane.reset_images` is 0,
-they are mixed as weights are. Beyond the triangle a variance may then be negative, and the scores
-are null.
+A row of a model has the scores of its `predictions`. On the grid, running statistics are reset as
+above; where they cannot be, or `analysis.plane.reset_images` is 0, they are mixed as weights are.
+Beyond the triangle a variance may then be negative, and the scores are null.
 """
 
 from dataclasses import dataclass
@@ -69,7 +66,6 @@ TABLE = Table(
     },
 )
 
-
 PLANE_TABLE = Table(
     "plane",
     {
@@ -81,10 +77,7 @@ PLANE_TABLE = Table(
         "y": ("float64", "distance from that line towards the third model"),
         "other_share": ("float64", "share of the second model in the weights"),
         "third_share": ("float64", "share of the third model in the weights"),
-        "reset": ("bool", "whether running statistics are computed anew at the point"),
-        "images": ("int64", "number of images"),
-        "nll": ("float64", "mean negative log-likelihood; null where logits overflow"),
-        "error": ("float64", "share of wrong predictions, in percent; null as nll"),
+        **{name: TABLE.columns[name] for name in ("reset", "images", "nll", "error")},
     },
 )
 
@@ -103,42 +96,27 @@ class InterpolationSettings(ImagesToClassify):
 
 
 @dataclass(frozen=True)
-class PlaneSettings(ImagesToClassify):
+class PlaneSettings(InterpolationSettings):
     """The plane through the weights of three networks of one shape."""
 
     points: int = setting(11, "Points along each side of the grid.", minimum=2)
     margin: float = setting(
         0.25,
-        "How far the grid goes beyond the three networks on each side, as a share of their width "
-        "and height.",
-        minimum=0,
-    )
-    reset_images: int = setting(
-        1024,
-        "How many of the augmented images, at most, running statistics are reset on; 0 to mix them "
-        "as weights are, where networks have none or there are no training images.",
+        "How far the grid goes beyond the networks, as a share of their width and height.",
         minimum=0,
     )
 
 
-def count_passes_of_line(case: Case) -> Work | None:
+def count_passes_between(case: Case) -> Work | None:
     """Count a pass at each point for each image, and for each image that resets statistics."""
-    # With a reset, images are scored twice.
-    resets = case.settings.reset_images > 0
-    return _count_passes(case, case.settings.points, scored=case.settings.points * (1 + resets))
-
-
-def count_passes_of_plane(case: Case) -> Work | None:
-    """Count the same at the points of a grid, and a pass of each network."""
-    points = case.settings.points**2
-    return _count_passes(case, points, scored=points + 3)
-
-
-def _count_passes(case: Case, points: int, scored: int) -> Work | None:
-    work = work_for_images(scored, case.settings.images, case.images, case.batch_size)
+    settings, of_line = case.settings, case.measure.models == 2
+    augmented = min(settings.reset_images, case.study.analysis.augmented.images)
+    points = settings.points if of_line else settings.points**2
+    # A line is scored with a reset and without; a plane once, as each of its networks.
+    scored = points * (1 + (augmented > 0)) if of_line else points + 3
+    work = work_for_images(scored, settings.images, case.images, case.batch_size)
     if work is None:
         return None
-    augmented = min(case.settings.reset_images, case.study.analysis.augmented.images)
     # All networks are in memory.
     vectors = case.measure.models
     return Work(work.passes + points * augmented, work.batch, vectors=vectors, most=augmented > 0)
@@ -177,7 +155,7 @@ INTERPOLATION = Measure(
     figures={"interpolation": FigureKind("show:plot_interpolation")},
     settings=InterpolationSettings,
     arguments=together(images_to_classify, only("points", "reset_images")),
-    takes=count_passes_of_line,
+    takes=count_passes_between,
     models=2,
     refuse_settings=refuse_unlike_models,
 )
@@ -190,7 +168,7 @@ PLANE = Measure(
     figures={"plane": FigureKind("show_plane:plot_plane")},
     settings=PlaneSettings,
     arguments=together(images_to_classify, only("points", "margin", "reset_images")),
-    takes=count_passes_of_plane,
+    takes=count_passes_between,
     models=3,
     refuse_settings=refuse_unlike_models,
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
+from matplotlib.contour import QuadContourSet
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, MaxNLocator
@@ -26,9 +27,7 @@ _BESIDE = 0.95  # the width of the labels and the colour bar of a panel
 _AROUND = 0.3  # the height of the labels of a panel
 _PAGE, _LOW = 9.0, 1.6  # the height of a page, and of a row of many, which takes several
 _LETTERS = 14  # of a line of a network's name
-_MOST = 1e4  # how much larger than the lowest the highest loss of the scale is, at most
 _MODELS = [f"{prefix}model" for prefix in PREFIXES]
-_SHARES = ["other_share", "third_share"]
 _AXIS = "Distance of weights"
 
 
@@ -38,29 +37,24 @@ def plot_plane(table: pd.DataFrame, members: Members) -> Figure:
     planes = [rows for _, rows in table.groupby(_MODELS, sort=False)]
     stacked = stack_panels(2, len(planes), _LEAST)
     _fit_height(stacked, planes)
-    losses, errors = zip(*(panels.axes for panels in stacked), strict=True)
-    cut = _cut_of_losses(table)
-    # By equal factors, so that basins are not one colour where walls are high.
-    lowest = max(table["nll"].min(), cut / _MOST)
-    levels = np.geomspace(lowest, max(cut, 1.01 * lowest), 17)
-    bands = _draw_planes(losses, planes, "nll", levels, LogNorm(levels[0], levels[-1]))
-    how: dict[str, Any] = {
-        "aspect": 20 * len(planes),
-        "format": "{x:g}",
-        "ticks": LogLocator(subs=(1, 2, 3, 5)),
-    }
-    color_bar(losses, bands, "Loss (NLL)", **how)
-    steps = MaxNLocator(20, steps=[1, 2, 2.5, 5, 10])
-    levels = np.asarray(steps.tick_values(table["error"].min(), table["error"].max()))
-    bands = _draw_planes(errors, planes, "error", levels, Normalize(levels[0], levels[-1]))
-    color_bar(errors, bands, "Error (%)", aspect=20 * len(planes), ticks=MaxNLocator(5))
-    for axes, rows in zip((*losses, *errors), (*planes, *planes), strict=True):
-        _name_networks(axes, rows, by_name)
+    of_loss, steps = _levels_of_loss(table), MaxNLocator(20, steps=[1, 2, 2.5, 5, 10])
+    of_error = np.asarray(steps.tick_values(table["error"].min(), table["error"].max()))
+    shown: tuple[tuple[str, str, Array, Any, Any], ...] = (
+        ("nll", "Loss (NLL)", of_loss, LogNorm, LogLocator(subs=(1, 2, 3, 5))),
+        ("error", "Error (%)", of_error, Normalize, MaxNLocator(5)),
+    )
+    for place, (column, label, levels, norm, ticks) in enumerate(shown):
+        panels = [each.axes[place] for each in stacked]
+        for axes, rows in zip(panels, planes, strict=True):
+            count_rows(rows, axes)
+            bands = _draw_plane(axes, rows, column, levels, norm(levels[0], levels[-1]))
+            _name_networks(axes, rows, by_name)
+        color_bar(panels, bands, label, aspect=20 * len(planes), ticks=ticks, format="{x:g}")
     *others, last = stacked
-    if not (table["nll"] <= cut).all():
-        last.legend.add(f"loss above {cut:.3g}, or not finite", Patch(**UNDEFINED))
-    for panels in others:
-        panels.label("", _AXIS)
+    if not (table["nll"] <= of_loss[-1]).all():
+        last.legend.add(f"loss above {of_loss[-1]:.3g}, or not finite", Patch(**UNDEFINED))
+    for each in others:
+        each.label("", _AXIS)
     return last.finish(_AXIS, _AXIS)
 
 
@@ -75,47 +69,48 @@ def _fit_height(stacked: Sequence[Panels], planes: Sequence[pd.DataFrame]) -> No
     stacked[0].figure.set_layout_engine("compressed")
 
 
-def _cut_of_losses(table: pd.DataFrame) -> float:
-    """Return twice the highest loss within the triangles, or the highest of all if it is lower."""
+def _levels_of_loss(table: pd.DataFrame) -> Array:
+    """Return levels at equal factors, so that basins are not one colour where walls are high.
+
+    They end at twice the highest loss within the triangles, or at the highest if that is lower.
+    """
     finite = table[table["nll"].notna()]
-    within = (finite[_SHARES] >= 0).all(axis=1) & (finite[_SHARES].sum(axis=1) <= 1)
+    others = finite[["other_share", "third_share"]]
+    within = (others >= 0).all(axis=1) & (others.sum(axis=1) <= 1)
     if not within.any():
         raise VitscopeError(
             "The loss is finite nowhere between the networks of a plane, nor at one of them: check "
             "their checkpoints."
         )
-    return float(min(finite["nll"].max(), 2 * finite.loc[within, "nll"].max()))
+    cut = min(finite["nll"].max(), 2 * finite.loc[within, "nll"].max())
+    # Where networks have next to no loss, colours take four powers of ten.
+    lowest = max(finite["nll"].min(), cut / 1e4)
+    return np.geomspace(lowest, max(cut, 1.01 * lowest), 17)
 
 
-def _draw_planes(
-    panels: Sequence[Axes],
-    planes: Sequence[pd.DataFrame],
-    column: str,
-    levels: Array,
-    norm: Normalize,
-) -> Any:
-    """Draw the values of each plane, and in their colour those of its networks."""
+def _draw_plane(
+    axes: Axes, rows: pd.DataFrame, column: str, levels: Array, norm: Normalize
+) -> QuadContourSet:
+    """Draw the values of a plane, and in their colours those of its networks."""
     how: dict[str, Any] = {"norm": norm, "cmap": LOSS_COLORS}
-    for axes, rows in zip(panels, planes, strict=True):
-        count_rows(rows, axes)
-        networks = rows["network"] > 0
-        grid = rows[~networks].pivot(index="y", columns="x", values=column).clip(lower=levels[0])
-        plane = grid.columns, grid.index, np.ma.masked_invalid(grid.to_numpy())
-        axes.patch.set(**UNDEFINED)
-        bands = axes.contourf(*plane, levels, corner_mask=False, **how)
-        bands.set_edgecolor("face")
-        axes.contour(*plane, levels[1:-1], corner_mask=False, colors="white", linewidths=THREAD)
-        x, y, values = (rows.loc[networks, name] for name in ("x", "y", column))
-        axes.scatter(x, y, c=values, **NETWORK, **how)
-        axes.set_aspect("equal")
+    networks = rows["network"] > 0
+    grid = rows[~networks].pivot(index="y", columns="x", values=column).clip(lower=levels[0])
+    plane = grid.columns, grid.index, np.ma.masked_invalid(grid.to_numpy())
+    axes.patch.set(**UNDEFINED)
+    bands = axes.contourf(*plane, levels, corner_mask=False, **how)
+    bands.set_edgecolor("face")
+    axes.contour(*plane, levels[1:-1], corner_mask=False, colors="white", linewidths=THREAD)
+    x, y, values = (rows.loc[networks, name] for name in ("x", "y", column))
+    axes.scatter(x, y, c=values, **NETWORK, **how)
+    axes.set_aspect("equal")
     return bands
 
 
 def _name_networks(axes: Axes, rows: pd.DataFrame, by_name: Mapping[str, Member]) -> None:
-    networks = rows[rows["network"] > 0].sort_values("network")
-    for at, key in zip(networks.itertuples(), _MODELS, strict=True):
-        name = fill(by_name[getattr(at, key)].label, _LETTERS, break_long_words=False)
+    for number, key in enumerate(_MODELS, 1):
+        at = rows[rows["network"] == number].iloc[0]
+        name = fill(by_name[at[key]].label, _LETTERS, break_long_words=False)
         # Away from the middle of the triangle.
-        side, away = ("bottom", 5) if key == _MODELS[-1] else ("top", -5)
+        side, away = ("bottom", 5) if number == len(_MODELS) else ("top", -5)
         how = {"textcoords": "offset points", "va": side, **NETWORK_NAME}
-        axes.annotate(name, (at.x, at.y), (0, away), **how)
+        axes.annotate(name, (at["x"], at["y"]), (0, away), **how)

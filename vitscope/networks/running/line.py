@@ -70,13 +70,13 @@ def moving_to(network: nn.Module, *others: nn.Module) -> Iterator[Callable[..., 
             each.copy_(start[name])
 
 
-def triangle_of(first: nn.Module, second: nn.Module, third: nn.Module) -> tuple[float, Array]:
-    """Return the distance of the second network from the first, and where the third lies.
+def triangle_of(first: nn.Module, *others: nn.Module) -> Array:
+    """Return where three networks lie in their plane (3, 2), by Gram-Schmidt.
 
-    Its place (2,) is along the line from the first to the second, and across it, by Gram-Schmidt:
-    the unit is the 2-norm of all parameters, without running statistics.
+    The first is at 0, the second to its right, the third above both; distances are 2-norms of all
+    parameters, without running statistics.
     """
-    gram, named = np.zeros((2, 2)), [*map(_tensors_of_network, (first, second, third))]
+    gram, named = np.zeros((2, 2)), [*map(_tensors_of_network, (first, *others))]
     for name, parameter in first.named_parameters():
         if parameter.is_floating_point():
             start, *ends = (each[name].cpu().double().flatten() for each in named)
@@ -84,7 +84,7 @@ def triangle_of(first: nn.Module, second: nn.Module, third: nn.Module) -> tuple[
             gram += (sides @ sides.T).numpy()
     length = float(np.sqrt(gram[0, 0]))
     along = gram[0, 1] / length if length else 0.0
-    return length, np.array([along, np.sqrt(max(gram[1, 1] - along**2, 0))])
+    return np.array([[0, 0], [length, 0], [along, np.sqrt(max(gram[1, 1] - along**2, 0))]])
 
 
 def running_norms(network: nn.Module) -> list[_BatchNorm]:
