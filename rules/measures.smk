@@ -2,8 +2,8 @@
 
 The parts of a table are merged. What a measure declares decides which rule makes its table.
 
-The wildcard `measure` is the name of a measure and of its table. In paths of tables of a pair of
-models, the name of the pair, such as `resnet+vit`, takes the place of a model's name.
+The wildcard `measure` is the name of a measure and of its table. In paths of tables of two
+or three models, all of their names, as in `resnet+vit`, take the place of a model's name.
 """
 
 
@@ -21,7 +21,7 @@ rule measure_model:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
-        measure=measures_that(torch=True, of_pairs=False, in_parts=False, of_latents=False),
+        measure=measures_that(torch=True, models=1, in_parts=False, of_latents=False),
     conda:
         "../envs/torch.yaml"
     resources:
@@ -36,9 +36,9 @@ rule measure_model:
 
 
 use rule measure_model as measure_line with:
-    """Measure the line between the weights of two models, whose names are one, as `vit_1+vit_2`."""
+    """Measure the line or plane between the weights of models, whose names are one, as `a+b`."""
     wildcard_constraints:
-        measure=measures_that(torch=True, of_pairs=True, in_parts=False, of_latents=False),
+        measure=measures_that(needs="line"),
         model=r"[^/.]+",
 
 

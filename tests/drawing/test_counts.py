@@ -28,6 +28,7 @@ UNCOUNTED = {
 EACH = {
     "fourier": 2,
     "interpolation": 2,
+    "plane": 2,
     "class_separation": 2,
     "probe": 2,
     "reliability": 2,

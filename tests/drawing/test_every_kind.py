@@ -47,8 +47,6 @@ PUBLISHED = {
     "shape_texture": ("cue_conflict.csv", "ResNet-50"),
     "occlusion": ("occlusion.csv", "ResNet-50"),
 }
-# Tables of pairs of models.
-OF_PAIRS = ("cka_between", "interpolation")
 # Tables of maps over pictures, which text does not keep, and which column has the maps.
 MAPS = {"attention_rollout": "rollout", "attention_maps": "weights", "class_maps": "values"}
 # Kinds that have a panel for the published points of each model.
@@ -85,7 +83,7 @@ def table_of(name: str) -> pd.DataFrame:
         return pd.DataFrame({**bins, "images": 10})
     if name == "cka_between":
         # Of a model beside itself, as `rows_of` has it.
-        return table_of("cka")
+        return table_of("cka").assign(other_model="")
     rows = pd.read_csv(ROOT / "tests" / "expected" / f"{name}.csv")
     there = set(rows["model"])
     rows = rows[rows["model"] == ("resnet" if "resnet" in there else rows["model"][0])]
@@ -126,9 +124,10 @@ def table_of(name: str) -> pd.DataFrame:
 
 
 def rows_of(name: str, model: str) -> pd.DataFrame:
-    """A table of a model; what is of pairs, of the model beside itself."""
+    """A table of a model; what is of several, of the model beside itself."""
     rows = table_of(name).assign(model=model)
-    return rows.assign(other_model=model) if name in OF_PAIRS else rows
+    others = {key: model for key in ("other_model", "third_model") if key in rows}
+    return rows.assign(**others)
 
 
 def tables_of_kind(kind, members):
@@ -224,7 +223,7 @@ COLUMN, PAGE = 3.5, 9.5
 MOST: dict[str, int] = {}
 for each in load_study(BUNDLED_STUDIES / "mini.yaml").figures.values():
     networks = {model.partition("@")[0] for model in each.models}
-    MOST[each.kind] = max(MOST.get(each.kind, 0), len(each.pairs or networks))
+    MOST[each.kind] = max(MOST.get(each.kind, 0), len(each.groups or networks))
 
 
 @pytest.mark.parametrize("kind", some_of(MOST, "training", "token_norms", "token_outliers", "cka"))

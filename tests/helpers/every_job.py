@@ -19,7 +19,7 @@ def everything() -> Study:
     mini = load_study(BUNDLED_STUDIES / "mini.yaml")
     model, data = mini.models["vit"], mini.data["shapes32"]
     video = mini.videos["walk"]
-    pairs = {True: [("vit", "resnet")], False: []}
+    groups = {1: [], 2: [("vit", "resnet")], 3: [("vit", "resnet", "swin")]}
     return replace(
         mini,
         training=mini.training and replace(mini.training, snapshots=[3]),
@@ -29,7 +29,7 @@ def everything() -> Study:
         | {"resnet": mini.models["resnet"]},
         videos={name: replace(video, model=name) for name in family_names()},
         figures={
-            name: figure_of(name, ["vit"], pairs[registry.declared(kind.measure).of_pairs])
+            name: figure_of(name, ["vit"], groups[registry.declared(kind.measure).models])
             for name, kind in registry.kinds().items()
         },
     )
@@ -53,9 +53,9 @@ def _choices(name: str) -> list[dict[str, str]]:
         measured = [each for each, m in measures.items() if m.needs != "parts"]
         return [of_model | {"measure": each, "snapshot": "end"} for each in measured]
     if name == "merge":
-        pairs = {True: "vit+resnet", False: "vit"}
+        merged = {1: "vit", 2: "vit+resnet"}
         return [
-            {"measure": each, "model": pairs[m.of_pairs]}
+            {"measure": each, "model": merged[m.models]}
             for each, m in measures.items()
             if m.in_parts
         ]

@@ -27,7 +27,7 @@ def in_memory(*, attends: bool = True) -> list[str]:
     names = [
         name
         for name, measure in declared.items()
-        if not measure.of_pairs and (attends or not measure.reads_attention)
+        if measure.models == 1 and (attends or not measure.reads_attention)
     ]
     return ["blocks", *(name for name in names if name not in OF_A_STUDY)]
 

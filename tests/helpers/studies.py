@@ -20,11 +20,14 @@ FROZEN = Path(__file__).parents[1] / "studies" / "frozen.yaml"
 BUNDLED = sorted(file.stem for file in BUNDLED_STUDIES.glob("*.yaml"))
 
 
-def figure_of(kind: str, models: list[str], pairs: Sequence[tuple[str, str]] = ()) -> Figure:
-    """Return a figure as a study has it after loading."""
-    figure = Figure(kind=kind, models=models, pairs=[*pairs])
+def figure_of(kind: str, models: list[str], groups: Sequence[tuple[str, ...]] = ()) -> Figure:
+    """Return a figure as a study has it after loading, of models or of pairs or triples of them."""
+    named: dict[str, Any] = {"models": models, "pairs": [], "triples": []}
     if registry.kinds()[kind].all_pairs:
-        figure = Figure(kind=kind, models=[*chain(*pairs)], pairs=[])
+        named["models"] = [*chain(*groups)]
+    elif groups:
+        named[Figure.EITHER[len(groups[0]) - 1]] = [*groups]
+    figure = Figure(kind=kind, **named)
     return resolve_kind_of_figure(figure, "a test", kind)
 
 

@@ -105,7 +105,7 @@ class Runs:
         merged = {name: name for name in given} | {"spectrum": "fourier"}
         for name, measured in merged.items():
             inputs, model = {**given[measured], "blocks": self.inputs["blocks"]}, MODEL
-            if registry.declared(name).of_pairs:
+            if registry.declared(name).models == 2:
                 inputs |= {f"other_{key}": each for key, each in inputs.items()}
                 model = pair_name([MODEL, MODEL])
             self.run("merge", inputs, {"table": path}, measure=name, model=model)

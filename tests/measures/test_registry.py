@@ -29,9 +29,9 @@ def test_a_room_is_complete(name: str) -> None:
         assert measure.parts_of in registry.names()
     merging = measure.merge.function
     if measure.needs == "line":
-        assert measure.of_pairs
+        assert measure.models > 1
         assert not measure.in_parts
-    elif measure.of_pairs or measure.parts_of is not None or measure.part:
+    elif measure.models > 1 or measure.parts_of is not None or measure.part:
         # Other parts are merged by joining them.
         assert merging
     if merging:
@@ -51,7 +51,7 @@ def test_functions_take_what_the_declaration_gives_them(name: str, model: str) -
         given[measure.measure] = 1, measure.measuring(STUDY, model, 0)
     if merging := measure.merge.function:
         # The parts of the model, or of both models of a pair.
-        given[merging] = 1 + measure.of_pairs, measure.merging(STUDY, model)
+        given[merging] = measure.models, measure.merging(STUDY, model)
     for function, (count, settings) in given.items():
         found = inspect.signature(resolve_name(function))
         found.bind(*["what a job gives"] * count, **settings)

@@ -146,6 +146,7 @@ def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Itera
         "landscape": {"points": 3, "rows_per_job": 2, "precision": "float32"},
         "curvature": {"batches": 1, "batch_size": 8},
         "interpolation": {"points": 2, "reset_images": 8},
+        "plane": {"points": 2, "reset_images": 8},
         "hessian": {
             "sizes": [4, 8],
             "batches": 2,
@@ -159,21 +160,23 @@ def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Itera
     settings["videos"] = {
         "walk": {"model": "vit", "source": {"generated": "shapes32"}, "frames": 3, "lossless": True}
     }
-    if "interpolation" in (kinds := [*kinds]):
-        # It takes two networks of one shape.
-        other = {"checkpoint": {"path": str(weights["init"])}}
-        settings["models"]["vit_init"] = settings["models"]["vit"] | other
+    if {"interpolation", "plane"} & {*(kinds := [*kinds])}:
+        # They take networks of one shape.
+        for moment in ("init", "warmup"):
+            other = {"checkpoint": {"path": str(weights[moment])}}
+            settings["models"][f"vit_{moment}"] = settings["models"]["vit"] | other
     for kind in kinds:
         # The figure of this kind is there already, with published points.
         name = "fig9" if kind == "feature_variance" else kind
         declared = registry.kinds()[kind]
-        of_pairs = registry.declared(declared.measure).of_pairs
         # The ViT has snapshots, the ResNet a history.
         model = "resnet" if kind == "training" else "vit"
         other = "vit_init" if kind == "interpolation" else "resnet"
-        shown = {"pairs": [["vit", other]]} if of_pairs else {"models": [model]}
-        if declared.all_pairs:
-            shown = {"models": ["vit", "resnet"]}
+        shown = {
+            1: {"models": [model]},
+            2: {"models": ["vit", "resnet"]} if declared.all_pairs else {"pairs": [["vit", other]]},
+            3: {"triples": [["vit", "vit_init", "vit_warmup"]]},
+        }[registry.declared(declared.measure).models]
         figure = settings["figures"].setdefault(name, {"kind": kind, **shown})
         if declared.snapshots:
             figure["snapshots"] = ["end"]

@@ -56,6 +56,11 @@ def test_the_jobs_are_those_of_a_dry_run(fresh: Workflow) -> None:
     assert jobs_in(planned(fresh, study_file(fresh, "whole"), WHOLE)) == dry_run(fresh, WHOLE)
 
 
+def test_a_plane_is_measured_of_three_networks_by_one_job(fresh: Workflow) -> None:
+    jobs = fresh.plan(f"figures/{EVERYTHING}/plane.pdf", default=EVERYTHING)
+    assert (jobs["convert_checkpoint"], jobs["measure_line"]) == (3, 1)
+
+
 @pytest.mark.nightly
 def test_the_jobs_of_a_study_are_those_of_a_dry_run(fresh: Workflow) -> None:
     expected = dry_run(fresh, f"figures/{EVERYTHING}/all")

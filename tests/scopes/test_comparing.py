@@ -95,7 +95,7 @@ def test_figures_and_claims_say_whose_they_are(both: Comparison) -> None:
 
 def test_other_images_are_not_compared() -> None:
     scopes = {"a": looked_at(), "b": looked_at(images=pixels().flip(0))}
-    with pytest.raises(VitscopeError, match="is of the same images for both networks"):
+    with pytest.raises(VitscopeError, match="is of the same images for all networks"):
         vitscope.compare(scopes).table("cka_between")
 
 
@@ -132,6 +132,28 @@ def test_between_two_networks_of_one_shape() -> None:
     assert again.interpolation["nll"].iloc[10] != pytest.approx(table["nll"].iloc[10])
     alone = vitscope.compare({"a": looked_at(pair[0]), "b": looked_at(pair[1])}).interpolation
     assert alone["reset"].tolist() == [False] * 11
+
+
+def test_in_the_plane_of_three_networks_of_one_shape() -> None:
+    scopes = dict(zip("abc", (looked_at(norms(seed)) for seed in range(3)), strict=True))
+    compared = vitscope.compare(scopes)
+    assert "plane" in compared.available()
+    table = compared.plane
+    assert len(table) == 3 + 11**2
+    named = table[["model", "other_model", "third_model"]].drop_duplicates()
+    assert named.to_numpy().tolist() == [["a", "b", "c"]]
+    own = [scope.classification["nll"].item() for scope in scopes.values()]
+    np.testing.assert_allclose(table.loc[table["network"] > 0, "nll"], own, atol=1e-12)
+    names = {text.get_text() for text in compared.plot("plane").axes[0].texts}
+    assert names >= {"a", "b", "c"}
+    two = vitscope.compare({name: scopes[name] for name in "ab"})
+    assert "plane" not in two.available()
+    assert refusal(two.table, "plane") == "plane takes 3 networks: compare as many, or more."
+    assert refusal(scopes["a"].table, "plane") == (
+        "plane takes three networks: ask vitscope.compare for it."
+    )
+    twice = vitscope.compare({"a": scopes["a"], "b": scopes["a"], "c": scopes["c"]})
+    assert "span a triangle" in refusal(twice.table, "plane")
 
 
 def test_networks_without_a_line_between_them_have_no_such_figure(both: Comparison) -> None:

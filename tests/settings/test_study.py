@@ -152,8 +152,11 @@ WHAT_IT_TAKES = {
 
 @pytest.mark.parametrize("kind", registry.kinds())
 def test_figures_of_classes_are_refused_for_a_network_without(tmp_path: Path, kind: str) -> None:
-    of_pairs = registry.declared(registry.kinds()[kind].measure).of_pairs
-    shown = {"pairs": [["former", "unseen"]]} if of_pairs else {"models": ["former"]}
+    shown = {
+        1: {"models": ["former"]},
+        2: {"pairs": [["former", "unseen"]]},
+        3: {"triples": [["former", "unseen", "net"]]},
+    }[registry.declared(registry.kinds()[kind].measure).models]
     if registry.kinds()[kind].all_pairs:
         shown = {"models": ["former", "unseen"]}
     changes = WHAT_IT_TAKES | {"figures.shown": {"kind": kind, **shown}}
@@ -202,7 +205,7 @@ def test_images_of_a_pair_may_look_different(tmp_path: Path) -> None:
     assert study.figures["one"].models == ["unseen", "net"]
     assert study.models_of(BETWEEN) == ["net", "unseen"]
     assert study.subjects_of(BETWEEN) == ["unseen+net"]
-    assert study.pairs() == {"unseen+net"}
+    assert study.groups() == {"unseen+net"}
 
 
 @pytest.mark.parametrize(

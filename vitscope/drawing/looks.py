@@ -106,6 +106,10 @@ QUERY_COLORS = ("#4cc9f0", "#f72585", "#b5e48c", "#ffd166")
 # The trained weights, on a map of the loss.
 CENTRE: dict[str, Any] = {"marker": "+", "markersize": 4, "markeredgewidth": THIN}
 CENTRE |= {"color": "white", "linestyle": ""}
+# Networks on a map of the loss, and their names.
+NETWORK: dict[str, Any] = {"s": 20, "edgecolors": "white", "linewidths": CURVE, "zorder": 3}
+NETWORK_NAME: dict[str, Any] = {"ha": "center", "fontsize": "x-small", "color": "black"}
+NETWORK_NAME["bbox"] = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.8}
 # The beginning of a stage, on a map of similarity.
 BOUNDARY: dict[str, Any] = {"color": "white", "linewidth": 0.6}
 # Squares that contain most of a map.

@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 
 
 def case_of(study: Study, names: Names) -> Case:
-    """Return the case of a job: a measure, and a model or a pair, with a part or a snapshot."""
+    """Return the case of a job: a measure, and models, with a part or a snapshot."""
     measure, part = registry.of(study).declared(names["measure"]), int(names.get("part", 0))
-    model, other = (*by_prefix(names["model"]).values(), "")[:2]
-    return Case(measure, study, model, part, snapshot=names.get("snapshot", END), other=other)
+    model, *others = by_prefix(names["model"]).values()
+    snapshot = names.get("snapshot", END)
+    return Case(measure, study, model, part, snapshot=snapshot, others=tuple(others))
 
 
 def job_values_of_case(case: Case) -> Values:
@@ -56,7 +57,7 @@ def _values_of_measure_job(study: Study, names: Names) -> Values:
         each for each in need.inputs.values() if isinstance(each, MadeInput) and case.names(each)
     ]
     builds = any(each.job == CHECKPOINT.job for each in made)
-    models = filter(None, (case.model, case.other)) if builds else ()
+    models = (case.model, *case.others) if builds else ()
     built = [each for model in models for each in modules_of_network(study, model)]
     return {
         **found,

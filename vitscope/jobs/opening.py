@@ -142,15 +142,17 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
 
 
 def open_line(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open two models, the images that the line between them is measured on, and augmented ones."""
+    """Open models, the images that what is between them is measured on, and augmented ones."""
     from vitscope.training.batches import AugmentedImages
 
     opened = open_model(inputs, values, resources)
-    other = open_network(inputs["other_checkpoint"], values["other_network"])
+    checkpoints, origin = inputs["other_checkpoints"], dict(opened.origin)
+    others = [*map(open_network, checkpoints, values["other_networks"])]
     augmented = AugmentedImages(path) if (path := inputs.get("augmented")) else None
-    found = given.OnLine(opened.given, values["other"], other, augmented)
-    of_other = origin_of_opened_checkpoint(inputs["other_checkpoint"])
-    origin = {**opened.origin, **{f"{PREFIXES[1]}{key}": fact for key, fact in of_other.items()}}
+    found = given.OnLine(opened.given, values["others"], others, augmented)
+    for prefix, checkpoint in zip(PREFIXES[1:], checkpoints, strict=False):
+        of_other = origin_of_opened_checkpoint(checkpoint)
+        origin |= {f"{prefix}{key}": fact for key, fact in of_other.items()}
     if augmented:
         origin["training_sha256"] = augmented.metadata["data_sha256"]
     return Opened(found, origin)

@@ -74,14 +74,14 @@ class OnModel:
 
 @dataclass(frozen=True)
 class OnLine:
-    """Gives a measure of two networks the first, as a model, and the second with its name.
+    """Gives a measure of networks of one shape the first, as a model, and the others with names.
 
     `augmented` are training images of the first, if the measure takes any.
     """
 
     first: OnModel
-    other: str
-    network: "nn.Module"
+    others: Sequence[str]
+    networks: "Sequence[nn.Module]"
     augmented: "AugmentedImages | None" = None
 
 

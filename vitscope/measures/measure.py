@@ -184,8 +184,8 @@ def work_for_images(
 class Case:
     """What a measure is computed for: a model of a study, and a part of the work.
 
-    `images` is the number of images, if known, and `cut_points` the number of cut points. `other`
-    is the second model, for a measure of a pair.
+    `images` is the number of images, if known, and `cut_points` the number of cut points. `others`
+    are the second model and the third, for a measure of a pair or a triple.
     """
 
     measure: "Measure"
@@ -195,7 +195,7 @@ class Case:
     images: int | None = None
     cut_points: int = 0
     snapshot: str = END
-    other: str = ""
+    others: tuple[str, ...] = ()
 
     @property
     def settings(self) -> Any:
@@ -213,14 +213,18 @@ class Case:
         return holder.batch_size
 
     def names(self, made: MadeInput) -> About | list[About]:
-        """Return the wildcards of the job that makes an input; with `each`, one for each value.
+        """Return the wildcards of the job that makes an input; for a list, those of each element.
 
         Without any job, the measure takes no such input.
         """
         if made.unless_zero and not getattr(self.settings, made.unless_zero):
             return []
-        case = replace(self, model=self.other) if made.of_other else self
-        names = {key: str(OF_CASE[key](case)) for key in made.about}
+        models = self.others if made.of_others else (self.model,)
+        cases = (replace(self, model=model) for model in models)
+        every = [{key: str(OF_CASE[key](case)) for key in made.about} for case in cases]
+        if made.of_others:
+            return every
+        (names,) = every
         if not made.each:
             return names
         return [{**names, made.each: each} for each in OF_CASE[f"{made.each}s"](self)]
@@ -238,7 +242,7 @@ class Case:
 # no `snapshots` here, since its snapshots are not read.
 OF_CASE: dict[str, Callable[[Case], Any]] = {
     "model": lambda case: case.model,
-    "other": lambda case: case.other,
+    "others": lambda case: [*case.others],
     "part": lambda case: case.part,
     "snapshot": lambda case: case.snapshot,
     "snapshots": lambda case: (
@@ -248,8 +252,8 @@ OF_CASE: dict[str, Callable[[Case], Any]] = {
     "split": lambda case: case.measure.split(case.study),
     "alike": lambda case: "yes",
     "network": lambda case: case.study.network(case.model),
-    # In a notebook, the second network of a pair is of another study.
-    "other_network": lambda case: case.other and case.study.network(case.other),
+    # In a notebook, the other networks are of other studies.
+    "other_networks": lambda case: [*map(case.study.network, case.others)],
     "device": lambda case: case.study.device,
     "images_at_once": lambda case: case.study.analysis.batch_size,
     "first_image": lambda case: case.part * case.study.analysis.shard_size,
@@ -380,9 +384,9 @@ class Measure:
     # and the number of steps per job.
     shares: Literal["shards"] | tuple[str, str] | None = None
     merge: Merge = Merge()
-    # Whether its table is about pairs of models; a merge then gets the parts of both models, and a
-    # measure without parts needs a "line".
-    of_pairs: bool = False
+    # How many models its table is about at once: 2 for pairs, 3 for triples. A merge then gets the
+    # parts of all of them, and a measure without parts needs a "line".
+    models: int = 1
     # The measure whose parts are merged, if it has no parts of its own.
     parts_of: str | None = None
     # Its further inputs: keys of `READABLE` in vitscope.measures.needs.

@@ -14,16 +14,16 @@ class MadeInput:
 
     `about` names the wildcards of the job, whose values come from the case. With `each`, the input
     is a list with one element for each value of a further wildcard, such as the snapshots of a
-    model. The input is the first output of the job, unless `output` names another. It is about the
-    second model of a pair if it is `of_other`. A measure whose setting `unless_zero` is 0 does
-    without it.
+    model. The input is the first output of the job, unless `output` names another. If it is
+    `of_others`, it is a list with one element for each model of a pair or triple but the first. A
+    measure whose setting `unless_zero` is 0 does without it.
     """
 
     job: str
     about: tuple[str, ...] = ("model",)
     each: str = ""
     output: str = ""
-    of_other: bool = False
+    of_others: bool = False
     unless_zero: str = ""
 
 
@@ -109,14 +109,14 @@ NEEDS = {
         "open_line",
         {
             "checkpoint": CHECKPOINT,
-            "other_checkpoint": MadeInput("convert_checkpoint", of_other=True),
+            "other_checkpoints": MadeInput("convert_checkpoint", of_others=True),
             "blocks": BLOCKS,
             "images": IMAGES,
             "augmented": MadeInput("augment_images", unless_zero="reset_images"),
         },
-        values=("model", "other", "network", "other_network", "images_at_once", "part", "device"),
+        values=("model", "others", "network", "other_networks", "images_at_once", "part", "device"),
         runs=True,
-        loads=("other_checkpoint",),
+        loads=("other_checkpoints",),
         of_classes=True,
     ),
     "network": Need(

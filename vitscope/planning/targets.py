@@ -124,8 +124,8 @@ def check_target_names(study: Study, names: Mapping[str, str]) -> None:
         "figure": ("figures, buildups and videos", shown),
         "video": ("videos", study.videos),
         "buildup": ("buildups", study.buildups),
-        # Paths of tables of pairs have the name of a pair in place of a model's.
-        "model": ("models", [*study.models, *study.pairs()]),
+        # Paths of tables of pairs and triples have the name of one in place of a model's.
+        "model": ("models", [*study.models, *study.groups()]),
         "dataset": ("data", study.data),
     }
     for wildcard, (section, allowed) in known.items():

@@ -48,8 +48,12 @@ class Comparison(Tables):
                 f"'{name}' was not measured of {', '.join(unlike)} by the function and with the "
                 f"keywords of {self._networks[0].member.label}: measure all in the same way."
             )
-        if name in registry.names() and registry.declared(name).of_pairs:
-            tables = [self._table_of_pair(name, *pair) for pair in combinations(self._networks, 2)]
+        size = registry.declared(name).models if name in registry.names() else 1
+        if size > len(self._networks):
+            raise VitscopeError(f"{name} takes {size} networks: compare as many, or more.")
+        if size > 1:
+            groups = combinations(self._networks, size)
+            tables = [self._table_of_group(name, *each) for each in groups]
         else:
             tables = [_rows_of_network(each, name) for each in self._networks]
         return pd.concat(tables, ignore_index=True)
@@ -101,15 +105,13 @@ class Comparison(Tables):
         """Return the names of the tables that exist, or can be made, for all networks."""
         shared = set.intersection(*(set(each.scope.available()) for each in self._networks))
         scopes = [each.scope for each in self._networks if isinstance(each.scope, Scope)]
-        pairs = [*combinations(scopes, 2)] if len(scopes) == len(self._networks) else []
-        of_pairs = {
+        of_several = {
             name
             for name in registry.names()
-            if registry.declared(name).of_pairs
-            and pairs
-            and not any(_why_not_of_pair(name, *pair) for pair in pairs)
+            if 1 < (size := registry.declared(name).models) <= len(scopes) == len(self._networks)
+            and not any(_why_not_of_group(name, *each) for each in combinations(scopes, size))
         }
-        there = [name for name in (*OTHERS, *registry.names()) if name in shared | of_pairs]
+        there = [name for name in (*OTHERS, *registry.names()) if name in shared | of_several]
         return [*there, *self.own()]
 
     def own(self) -> dict[str, Any]:
@@ -141,14 +143,16 @@ class Comparison(Tables):
         ]
         return pd.concat(changes, ignore_index=True)
 
-    def _table_of_pair(self, name: str, one: _Compared, other: _Compared) -> pd.DataFrame:
-        if not (isinstance(one.scope, Scope) and isinstance(other.scope, Scope)):
+    def _table_of_group(self, name: str, *networks: _Compared) -> pd.DataFrame:
+        scopes = [each.scope for each in networks if isinstance(each.scope, Scope)]
+        if len(scopes) < len(networks):
+            labels = " or ".join(each.member.label for each in networks)
             raise VitscopeError(
-                f"{name} needs both networks, and "
-                f"{one.member.label} or {other.member.label} is known by its tables alone."
+                f"{name} needs the networks, and {labels} is known by its tables alone."
             )
-        names = {"model": one.member.model, "other_model": other.member.model}
-        return _measure_pair_of_scopes(name, one.scope, other.scope).assign(**names)
+        called = zip(PREFIXES, networks, strict=False)
+        names = {f"{prefix}model": each.member.model for prefix, each in called}
+        return _measure_group_of_scopes(name, *scopes).assign(**names)
 
     def _snapshots_of_kind(self, kind: str) -> list[str]:
         return self._networks[0].scope._snapshots_of_kind(kind)
@@ -187,36 +191,40 @@ def _rows_of_network(network: _Compared, name: str) -> pd.DataFrame:
     return rows.assign(model=network.member.model)
 
 
-def _measure_pair_of_scopes(name: str, one: Scope, other: Scope) -> pd.DataFrame:
-    """Measure a pair of networks that were looked at with the same images; return the table."""
-    first, second = one._maker, other._maker
-    ours, theirs = first.images, second.images
-    if len(ours.sums) != len(theirs.sums) or (
-        ours.shape == theirs.shape and (ours.sums != theirs.sums).any()
-    ):
-        raise VitscopeError(
-            f"{name} is of the same images for both networks, and they were looked at with others: "
-            f"give both the same, in the same order."
-        )
-    if why := _why_not_of_pair(name, one, other):
+def _measure_group_of_scopes(name: str, *scopes: Scope) -> pd.DataFrame:
+    """Measure networks that were looked at with the same images together; return the table."""
+    first, *others = makers = [each._maker for each in scopes]
+    ours = first.images
+    for theirs in (other.images for other in others):
+        if len(ours.sums) != len(theirs.sums) or (
+            ours.shape == theirs.shape and (ours.sums != theirs.sums).any()
+        ):
+            raise VitscopeError(
+                f"{name} is of the same images for all networks, and they were looked at with "
+                f"others: give all the same, in the same order."
+            )
+    if why := _why_not_of_group(name, *scopes):
         raise VitscopeError(why)
     measure = registry.declared(name)
     if not measure.in_parts:
-        return find_table(name).read(first.make_line(measure, second))
+        return find_table(name).read(first.make_line(measure, others))
     inputs = {
         f"{prefix}{what}": made
-        for prefix, maker in zip(PREFIXES, (first, second), strict=True)
+        for prefix, maker in zip(PREFIXES, makers, strict=False)
         for what, made in (("parts", maker.parts(measure)), ("blocks", maker.make("blocks")))
     }
-    pair = pair_name([first.model, second.model])
+    pair = pair_name(maker.model for maker in makers)
     path = first.path(name).with_name(f"{pair}.parquet")
     first.run("merge", inputs, {"table": path}, {"measure": name, "model": pair})
     return find_table(name).read(path)
 
 
-def _why_not_of_pair(name: str, one: Scope, other: Scope) -> str | None:
-    """Say in a sentence why a pair of networks cannot be measured; return None if it can."""
-    return None if registry.declared(name).in_parts else one._maker.why_no_line(name, other._maker)
+def _why_not_of_group(name: str, one: Scope, *others: Scope) -> str | None:
+    """Say in a sentence why networks cannot be measured together; return None if they can."""
+    if registry.declared(name).in_parts:
+        return None
+    reasons = (one._maker.why_no_line(name, other._maker) for other in others)
+    return next(filter(None, reasons), None)
 
 
 def compare(scopes: Mapping[str, Tables]) -> Comparison:

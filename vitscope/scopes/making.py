@@ -4,7 +4,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from tqdm import TqdmWarning
 
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError, error_sentence_of, quoted
+from vitscope.files.pairs import pair_name
 from vitscope.files.tables import has_table_part, read_warnings
 from vitscope.jobs.job import Files, Names, Resources, find_job
 from vitscope.jobs.latents import FORMATS
@@ -113,7 +114,7 @@ class Maker:
     def why_not(self, table: str, alone: bool = True) -> str | None:
         """Say in a sentence why a table cannot be made; return None if it can.
 
-        Unless it is made of this network `alone`, a table of pairs can be.
+        Unless it is made of this network `alone`, a table of several can be.
         """
         if table == "blocks":
             return None
@@ -124,8 +125,9 @@ class Maker:
         taken = measured.inputs.values()
         if READABLE["alike"] in taken or any(isinstance(each, str) for each in taken):
             return f"{table} takes a training: the workflow measures it, of a study."
-        if alone and measured.of_pairs:
-            return f"{table} takes two networks: ask vitscope.compare for it."
+        if alone and measured.models > 1:
+            many = ("two", "three")[measured.models - 2]
+            return f"{table} takes {many} networks: ask vitscope.compare for it."
         if measured.split(self.study) not in self.study.dataset_of(self.model).splits:
             return (
                 f"{table} needs the images of a split '{measured.split(self.study)}': the workflow "
@@ -264,18 +266,22 @@ class Maker:
             )
         return why_no_line(self._network, other._network, (self.model, other.model))
 
-    def make_line(self, measure: Measure, other: "Maker") -> Path:
-        """Return the file of a table of two networks; without `loss=`, no statistics are reset."""
+    def make_line(self, measure: Measure, others: Sequence["Maker"]) -> Path:
+        """Return the file of a table of networks; without `loss=`, no statistics are reset."""
         names = {"measure": measure.name, "model": self.model}
         # Networks of one name have folders, and so tables, of their own.
-        path = self.path(measure.name, other._folder.name)
+        path = self.path(measure.name, pair_name(other._folder.name for other in others))
         if path.is_file():
             return path
         case = case_of(self.study, names)
-        given: dict[str, Any] = {"other": other.model, "other_network": other._settings}
-        with _temporary_folder() as folder, other._lend_network() as network:
+        given: dict[str, Any] = {
+            "others": [other.model for other in others],
+            "other_networks": [other._settings for other in others],
+        }
+        with _temporary_folder() as folder, ExitStack() as stack:
+            lent = [stack.enter_context(other._lend_network()) for other in others]
             inputs = {
-                name: network if made.of_other else self._make_input(made, case.names(made), folder)
+                name: lent if made.of_others else self._make_input(made, case.names(made), folder)
                 for name, made in measure.inputs.items()
                 if isinstance(made, MadeInput)
                 and (made.job != "augment_images" or self.study.loss is not None)

@@ -75,7 +75,7 @@ def describe_scope_as_study(
         "figures": {
             kind: {"kind": kind, "models": [name]}
             for kind, drawn in registry.kinds().items()
-            if not (registry.declared(drawn.measure).of_pairs or drawn.by_epoch)
+            if registry.declared(drawn.measure).models == 1 and not drawn.by_epoch
         },
         "analysis": _fit_study_to_images(own, len(split)),
     }

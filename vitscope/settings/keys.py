@@ -676,13 +676,13 @@ class OwnMeasure:
 class Figure:
     """A figure: its kind, its models, and what else it shows.
 
-    `pairs` are the pairs of models that it shows, if its kind shows pairs; `options` are the keys
-    that only its kind has. Fields without a description are filled in on loading: the measure
-    of the kind, the tables that the figure is drawn from, the measures among these tables, and
-    whether the figure shows snapshots, or models by epoch.
+    `pairs` or `triples` are the models that it shows together, if its kind shows such; `options`
+    are the keys that only its kind has. Fields without a description are filled in on loading: the
+    measure of the kind, the tables that the figure is drawn from, the measures among these tables,
+    and whether the figure shows snapshots, or models by epoch.
     """
 
-    EITHER = ("models", "pairs")
+    EITHER = ("models", "pairs", "triples")
 
     kind: str = required("What the figure shows; docs/figures.md lists the kinds.")
     models: list[str] = optional(
@@ -695,6 +695,13 @@ class Figure:
         minItems=1,
         uniqueItems=True,
         items={"title": "two different models", "uniqueItems": True},
+    )
+    triples: list[tuple[str, str, str]] = optional(
+        "In place of `models`, for figures of the kind `plane`: triples of models of one shape, "
+        "with a row of panels each.",
+        minItems=1,
+        uniqueItems=True,
+        items={"title": "three different models", "uniqueItems": True},
     )
     snapshots: list[str] | None = optional(
         "For figures of kinds of the Hessian, the snapshots of every model that "
@@ -711,10 +718,20 @@ class Figure:
     by_epoch: bool = False
     options: Settings = field(default_factory=dict)
 
+    @property
+    def groups(self) -> list[tuple[str, ...]]:
+        """The pairs or triples of models that the figure shows; empty if it shows models."""
+        return [*self.pairs, *self.triples]
+
+    @property
+    def named_by(self) -> str:
+        """The key that names what the figure shows: models, pairs or triples."""
+        return next(key for key in reversed(self.EITHER) if getattr(self, key))
+
     def subjects(self, table: str) -> list[str]:
-        """Return the names of the models or pairs that the figure shows from a table."""
-        of_pairs = self.pairs and table == self.measure
-        return [*map(pair_name, self.pairs)] if of_pairs else self.models
+        """Return the names of the models, pairs or triples that the figure shows from a table."""
+        of_groups = self.groups and table == self.measure
+        return [*map(pair_name, self.groups)] if of_groups else self.models
 
     def shown_snapshots(self) -> list[str]:
         """Return the snapshots that the figure shows, in its order; [] if its kind shows none."""

@@ -244,14 +244,14 @@ class Study:
         return [name for name in self.models if name in names]
 
     def subjects_of(self, table: str) -> list[str]:
-        """Return the models or pairs that a table has rows for, models in the study's order."""
+        """Return the models, pairs or triples that a table has rows for, in the study's order."""
         shown = [name for figure in self.figures_of(table) for name in figure.subjects(table)]
         order = [name for name in self.models if name in shown]
         return [*dict.fromkeys([*order, *shown])]
 
-    def pairs(self) -> set[str]:
-        """Return the names of all pairs of models that figures show."""
-        return {pair_name(pair) for figure in self.figures.values() for pair in figure.pairs}
+    def groups(self) -> set[str]:
+        """Return the names of all pairs and triples of models that figures show."""
+        return {pair_name(group) for figure in self.figures.values() for group in figure.groups}
 
     def snapshots_of(self, table: str, model: str) -> list[str]:
         """Return a model's snapshots that figures of a table show, in the order of training."""

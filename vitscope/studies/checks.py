@@ -134,16 +134,16 @@ def _bundled_path(path: str) -> Path | None:
 
 
 def _check_models_of_figure(study: Study, key: str, figure: Figure) -> None:
-    of_pairs = registry.of(study).declared(figure.measure).of_pairs
-    named = figure.pairs and not registry.of(study).kinds()[figure.kind].all_pairs
-    given, wanted = ("pairs", "models") if named else ("models", "pairs")
-    if of_pairs != bool(figure.pairs):
+    wanted = Figure.EITHER[registry.of(study).declared(figure.measure).models - 1]
+    if figure.named_by != wanted:
         allowed = f"'{wanted}', which figures of the kind '{figure.kind}' are of."
-        raise wrong(study.path, key, given, allowed)
+        raise wrong(study.path, key, figure.named_by, allowed)
+    all_pairs = registry.of(study).kinds()[figure.kind].all_pairs
+    given = "models" if all_pairs else figure.named_by
     for model in figure.models:
         if model not in study.models:
             raise unknown(study.path, f"{key}.{given}", model, study.own_models)
-    for one, other in figure.pairs:
+    for one, other in ((one, other) for one, *others in figure.groups for other in others):
         if study.settings_of_images(one) != study.settings_of_images(other):
             raise VitscopeError(
                 f"{study.path}: {key}.{given}: found '{one}' on data.{study.models[one].data} and "

@@ -49,11 +49,12 @@ def resolve_study(name: str, path: Path, settings: Settings) -> Study:
 
 
 def _resolve_options(figure: Settings) -> Settings:
-    """Add the models of a figure's pairs, and move the keys of its kind to `options`."""
+    """Add the models of pairs and triples, and move the keys of a figure's kind to `options`."""
     shared = schema_of_section(Figure)["properties"]
     options = {key: value for key, value in figure.items() if key not in shared}
-    models = [*dict.fromkeys(chain(*figure.get("pairs", [])))]
-    return {"models": models, "pairs": [], **figure, "options": options}
+    several: Settings = {"pairs": [], "triples": []} | figure
+    models = [*dict.fromkeys(chain(*several["pairs"], *several["triples"]))]
+    return {"models": models, **several, "options": options}
 
 
 def resolve_kind_of_figure(
@@ -72,8 +73,8 @@ def resolve_kind_of_figure(
     pairs = figure.pairs
     if kind.all_pairs:
         pairs = [*combinations(figure.models, 2)]
-        if figure.pairs or not pairs:
-            found = "pairs" if figure.pairs else "one model"
+        if figure.groups or not pairs:
+            found = figure.named_by if figure.groups else "one model"
             allowed = f"'models', two or more, each two of which figures of '{figure.kind}' show."
             raise wrong(where, key, found, allowed)
     return replace(

@@ -63,6 +63,16 @@ def trained(build: Callable[[], nn.Module], seed: int) -> nn.Module:
     return network.eval()
 
 
+def permuted(network: nn.Module) -> nn.Module:
+    """A copy of an `mlp` with its hidden units in another order."""
+    other, order = deepcopy(network), torch.arange(16).roll(5)
+    with torch.no_grad():
+        other[2].weight.copy_(network[2].weight[order])
+        other[2].bias.copy_(network[2].bias[order])
+        other[4].weight.copy_(network[4].weight[:, order])
+    return other
+
+
 def measured(
     one: nn.Module,
     other: nn.Module,
@@ -70,7 +80,7 @@ def measured(
     training: AugmentedImages | None = None,
     images: int | None = None,
 ) -> pd.DataFrame:
-    given = OnLine(on_model(one, split, batch_size=SIZE), "other", other, training)
+    given = OnLine(on_model(one, split, batch_size=SIZE), ["other"], [other], training)
     return measure_interpolation(given, images, 0, POINTS, 1024)
 
 
@@ -132,12 +142,7 @@ def test_permuted_units_are_the_same_network_behind_a_barrier(split: Split) -> N
         optimizer.zero_grad()
         nn.functional.cross_entropy(one(pixels), labels).backward()
         optimizer.step()
-    other, order = deepcopy(one), torch.arange(16).roll(5)
-    with torch.no_grad():
-        other[2].weight.copy_(one[2].weight[order])
-        other[2].bias.copy_(one[2].bias[order])
-        other[4].weight.copy_(one[4].weight[:, order])
-    table = measured(one, other, split)
+    table = measured(one, permuted(one), split)
     assert table["nll"].iloc[0] == pytest.approx(table["nll"].iloc[-1], abs=1e-6)
     assert table["nll_excess"].max() > 1
     assert table["error_excess"].max() > 10

@@ -16,6 +16,7 @@ from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 PAIR = {"measure": "interpolation", "model": "resnet+resnet_1"}
+TRIPLE = {"measure": "plane", "model": "resnet+resnet_1+resnet_2"}
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +24,10 @@ def study() -> Study:
     return load_study(BUNDLED_STUDIES / "mini.yaml")
 
 
-def refused(folder: Path, pair: list[str], **sections: Any) -> str:
-    """Return the sentence in which a study with a figure of a pair is refused, without its path."""
-    figures = {"line": {"kind": "interpolation", "pairs": [pair]}}
+def refused(folder: Path, group: list[str], **sections: Any) -> str:
+    """Return the sentence in which a study with a pair or triple is refused, without its path."""
+    kind, key = ("interpolation", "pairs") if len(group) == 2 else ("plane", "triples")
+    figures = {"line": {"kind": kind, key: [group]}}
     path = mini_with(folder, **{"figures": figures, "buildups": None, "videos": None, **sections})
     return refusal(load_study, path).removeprefix(f"{path}: ")
 
@@ -40,14 +42,14 @@ def test_a_job_opens_both_models_and_images_of_the_first(study: Study) -> None:
     asked = {name: case.names(made) for name, made in case.measure.inputs.items()}
     assert asked == {
         "checkpoint": {"model": "resnet"},
-        "other_checkpoint": {"model": "resnet_1"},
+        "other_checkpoints": [{"model": "resnet_1"}],
         "blocks": {"model": "resnet"},
         "images": {"dataset": "shapes32", "split": "test"},
         "augmented": {"model": "resnet"},
     }
     values = values_of("measure", study, **PAIR)
-    assert (values["model"], values["other"]) == ("resnet", "resnet_1")
-    assert values["network"] == values["other_network"] == study.network("resnet_1")
+    assert (values["model"], values["others"]) == ("resnet", ["resnet_1"])
+    assert [values["network"]] == values["other_networks"] == [study.network("resnet_1")]
     sections = study.sections | {"interpolation": {"reset_images": 0, "images": 5, "points": 2}}
     assert (
         case_of(replace(study, sections=sections), PAIR).names(case.measure.inputs["augmented"])
@@ -112,7 +114,7 @@ def test_a_study_without_training_images_is_told_how_to_do_without(tmp_path: Pat
     analysis = mini()["analysis"] | {"interpolation": {"reset_images": 0}}
     figures = {"line": {"kind": "interpolation", "pairs": [["vit", "vit_1"]]}}
     rest = {"figures": figures, "buildups": None, "videos": None, "analysis": analysis}
-    assert load_study(mini_with(tmp_path, **without, **rest)).pairs() == {"vit+vit_1"}
+    assert load_study(mini_with(tmp_path, **without, **rest)).groups() == {"vit+vit_1"}
 
 
 def test_a_table_of_a_pair_that_no_figure_shows_is_no_target(study: Study) -> None:
@@ -120,3 +122,34 @@ def test_a_table_of_a_pair_that_no_figure_shows_is_no_target(study: Study) -> No
     for model in ("vit", "resnet+vit"):
         said = refusal(check_target_names, study, PAIR | {"model": model})
         assert f"models of figures of interpolation: found '{model}', allowed: resnet+res" in said
+
+
+def test_a_plane_opens_all_three(study: Study) -> None:
+    case = case_of(study, TRIPLE)
+    others = case.names(case.measure.inputs["other_checkpoints"])
+    assert others == [{"model": "resnet_1"}, {"model": "resnet_2"}]
+    values = values_of("measure", study, **TRIPLE)
+    assert (values["model"], values["others"]) == ("resnet", ["resnet_1", "resnet_2"])
+    assert values["other_networks"] == [study.network(name) for name in values["others"]]
+    asked = replace(costs.request_of(study, TRIPLE), images=2000)
+    found = costs.work(find_job("measure"), asked)
+    assert found is not None
+    # Of a grid of nine by nine and three networks.
+    assert (found.passes, found.vectors) == ((81 + 3) * 100 + 81 * 64, 3)
+    assert registry.declared("plane").splits(study) == ["test", "train"]
+
+
+def test_triples_without_a_plane_are_refused_before_anything_runs(
+    study: Study, tmp_path: Path
+) -> None:
+    said = refused(tmp_path, ["vit", "vit_1", "vit_scenes"])
+    found = "found 'vit' on data.shapes32 and 'vit_scenes' on data.scenes32, allowed: two models"
+    assert said.startswith(f"figures.line.triples: {found}")
+    models = with_model("vit_2", mean=[0.4, 0.4, 0.4])
+    assert refused(tmp_path, ["vit", "vit_1", "vit_2"], models=models) == (
+        "figures.line.triples: found 'vit' and 'vit_2' on data.shapes32 and data.shapes32, "
+        "allowed: two models on one data set, with the same mean and std."
+    )
+    check_target_names(study, TRIPLE)
+    said = refusal(check_target_names, study, TRIPLE | {"model": "resnet+resnet_1"})
+    assert f"models of figures of plane: found '{PAIR['model']}', allowed: resnet+res" in said

@@ -214,7 +214,7 @@ CKA_BETWEEN = Measure(
     merge=Merge("compute:merge_cka_between"),
     settings_of=("cka", CkaSettings),
     arguments=batch_size,
-    of_pairs=True,
+    models=2,
     seconds_per_gb=SECONDS_PER_GB,
     refuse=refuse_cka_batches,
 )

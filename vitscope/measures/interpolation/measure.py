@@ -1,4 +1,4 @@
-"""Interpolation: the loss and the error on the straight line between two networks.
+"""The loss and the error between networks: on the line through two, on the plane through three.
 
 The table `interpolation`: one row per pair of models and point of the line; two where running
 statistics are reset.
@@ -17,6 +17,17 @@ training images of the first model, those of `analysis.augmented`, whose split i
 of the images that are scored, unless a study says so. A last batch that is smaller is left out. A
 notebook resets if `loss=` says how images are augmented, and has only the images that are looked
 at. Networks without running statistics have no such rows.
+
+The table `plane`: one row for each of three models, whose weights have the same names and shapes,
+and one per point of a grid over the plane that contains the three (Garipov et al. 2018). The axes
+are orthonormal by Gram-Schmidt: `x` is the distance from the first model towards the second, `y`
+from their line towards the third, by the 2-norm of all parameters, running statistics aside. A
+point has `other_share` times the weights of the second model, `third_share` times those of the
+third, and the rest of the first; beyond the triangle shares are negative or above 1.
+
+A row of a model has the scores of its `predictions`. On the grid, running statistics are reset as
+above; where they cannot be, or `analysis.plane.reset_images` is 0, they are mixed as weights are.
+Beyond the triangle a variance may then be negative, and the scores are null.
 """
 
 from dataclasses import dataclass
@@ -55,6 +66,21 @@ TABLE = Table(
     },
 )
 
+PLANE_TABLE = Table(
+    "plane",
+    {
+        "model": ("string", "first model, as the study names it"),
+        "other_model": ("string", "second model"),
+        "third_model": ("string", "third model"),
+        "network": ("int64", "1 to 3: the row is of this model; 0: of a point of the grid"),
+        "x": ("float64", "distance from the first model along the line to the second"),
+        "y": ("float64", "distance from that line towards the third model"),
+        "other_share": ("float64", "share of the second model in the weights"),
+        "third_share": ("float64", "share of the third model in the weights"),
+        **{name: TABLE.columns[name] for name in ("reset", "images", "nll", "error")},
+    },
+)
+
 
 @dataclass(frozen=True)
 class InterpolationSettings(ImagesToClassify):
@@ -69,20 +95,35 @@ class InterpolationSettings(ImagesToClassify):
     )
 
 
-def count_passes_of_line(case: Case) -> Work | None:
+@dataclass(frozen=True)
+class PlaneSettings(InterpolationSettings):
+    """The plane through the weights of three networks of one shape."""
+
+    points: int = setting(11, "Points along each side of the grid.", minimum=2)
+    margin: float = setting(
+        0.25,
+        "How far the grid goes beyond the networks, as a share of their width and height.",
+        minimum=0,
+    )
+
+
+def count_passes_between(case: Case) -> Work | None:
     """Count a pass at each point for each image, and for each image that resets statistics."""
-    settings: InterpolationSettings = case.settings
-    work = work_for_images(settings.points, settings.images, case.images, case.batch_size)
+    settings, of_line = case.settings, case.measure.models == 2
+    augmented = min(settings.reset_images, case.study.analysis.augmented.images)
+    points = settings.points if of_line else settings.points**2
+    # A line is scored with a reset and without; a plane once, as each of its networks.
+    scored = points * (1 + (augmented > 0)) if of_line else points + 3
+    work = work_for_images(scored, settings.images, case.images, case.batch_size)
     if work is None:
         return None
-    augmented = min(settings.reset_images, case.study.analysis.augmented.images)
-    # With a reset, images are scored twice. The line holds both of its ends.
-    passes = work.passes * (1 + (augmented > 0)) + settings.points * augmented
-    return Work(passes, work.batch, vectors=2, most=augmented > 0)
+    # All networks are in memory.
+    vectors = case.measure.models
+    return Work(work.passes + points * augmented, work.batch, vectors=vectors, most=augmented > 0)
 
 
-def refuse_unlike_pairs(case: Case) -> None:
-    """Refuse pairs with interventions or of two data sets, and statistics without images."""
+def refuse_unlike_models(case: Case) -> None:
+    """Refuse models with interventions or of two data sets, and statistics without images."""
     study, name = case.study, case.measure.name
     if case.settings.reset_images:
         try:
@@ -90,19 +131,20 @@ def refuse_unlike_pairs(case: Case) -> None:
         except VitscopeError as error:
             none = f"Or say analysis.{name}.reset_images: 0, to reset no statistics."
             raise VitscopeError(f"{error} {none}") from error
-    shown = {key: each.pairs for key, each in study.figures.items() if each.measure == name}
-    for key, (one, other) in ((key, pair) for key, pairs in shown.items() for pair in pairs):
-        where = f"{study.path}: figures.{key}.pairs: found '{one}' and '{other}'"
-        first, second = study.models[one], study.models[other]
-        if first.interventions or second.interventions:
-            raise VitscopeError(
-                f"{where}, allowed: two models without interventions, which are in no weights."
-            )
-        if first.data != second.data or (first.mean, first.std) != (second.mean, second.std):
-            raise VitscopeError(
-                f"{where} on data.{first.data} and data.{second.data}, allowed: two models on one "
-                f"data set, with the same mean and std."
-            )
+    shown = {key: each for key, each in study.figures.items() if each.measure == name}
+    for key, figure in shown.items():
+        for one, other in ((one, other) for one, *others in figure.groups for other in others):
+            where = f"{study.path}: figures.{key}.{figure.named_by}: found '{one}' and '{other}'"
+            first, second = study.models[one], study.models[other]
+            if first.interventions or second.interventions:
+                raise VitscopeError(
+                    f"{where}, allowed: two models without interventions, which are in no weights."
+                )
+            if first.data != second.data or (first.mean, first.std) != (second.mean, second.std):
+                raise VitscopeError(
+                    f"{where} on data.{first.data} and data.{second.data}, allowed: two models on "
+                    f"one data set, with the same mean and std."
+                )
 
 
 INTERPOLATION = Measure(
@@ -113,7 +155,20 @@ INTERPOLATION = Measure(
     figures={"interpolation": FigureKind("show:plot_interpolation")},
     settings=InterpolationSettings,
     arguments=together(images_to_classify, only("points", "reset_images")),
-    takes=count_passes_of_line,
-    of_pairs=True,
-    refuse_settings=refuse_unlike_pairs,
+    takes=count_passes_between,
+    models=2,
+    refuse_settings=refuse_unlike_models,
+)
+
+PLANE = Measure(
+    needs="line",
+    measure="compute:measure_plane",
+    table=PLANE_TABLE,
+    question="How networks train",
+    figures={"plane": FigureKind("show_plane:plot_plane")},
+    settings=PlaneSettings,
+    arguments=together(images_to_classify, only("points", "margin", "reset_images")),
+    takes=count_passes_between,
+    models=3,
+    refuse_settings=refuse_unlike_models,
 )

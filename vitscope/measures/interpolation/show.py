@@ -3,11 +3,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vitscope.drawing.counts import count_rows
-from vitscope.drawing.figure import Members
+from vitscope.drawing.figure import Member, Members
 from vitscope.drawing.looks import DASHED, DOTTED, GRAY, OF_ALL, Look, look_of
 from vitscope.drawing.notes import write_over_panel
 from vitscope.drawing.panels import stack_panels
 from vitscope.errors import VitscopeError
+from vitscope.files.pairs import PREFIXES
 
 # The rows of panels: a label, the column, and how its barrier is written, with its unit.
 _VALUES = (("Loss (NLL)", "nll", "{:.2f}", ""), ("Error (%)", "error", "{:.0f}", " points"))
@@ -18,13 +19,8 @@ _BETWEEN = "between both ends"
 
 def plot_interpolation(table: pd.DataFrame, members: Members) -> Figure:
     """Draw the loss of each pair in the table, in its order, and below it the error."""
-    by_name = {member.model: member for member in members}
+    by_name = members_by_name("interpolation", table, members)
     pairs = table[["model", "other_model"]].drop_duplicates()
-    if missing := by_name.keys() - {*pairs["model"], *pairs["other_model"]}:
-        raise VitscopeError(
-            f"The interpolation table has no model '{min(missing)}': delete the table and run "
-            f"again."
-        )
     stacked = stack_panels(len(pairs), len(_VALUES))
     for panels, (label, column, form, unit) in zip(stacked, _VALUES, strict=True):
         for axes, (first, second) in zip(panels.axes, pairs.itertuples(False, None), strict=True):
@@ -42,6 +38,17 @@ def plot_interpolation(table: pd.DataFrame, members: Members) -> Figure:
         if panels is not stacked[-1]:
             panels.label("", label, "shared")
     return panels.finish("Share of the second network's weights", label, "shared")
+
+
+def members_by_name(name: str, table: pd.DataFrame, members: Members) -> dict[str, Member]:
+    """Return members by the names of their models; refuse a table that lacks any of them."""
+    by_name = {member.model: member for member in members}
+    named = [f"{prefix}model" for prefix in PREFIXES if f"{prefix}model" in table]
+    if missing := by_name.keys() - {*table[named].to_numpy().ravel()}:
+        raise VitscopeError(
+            f"The {name} table has no model '{min(missing)}': delete the table and run again."
+        )
+    return by_name
 
 
 def _draw_lines(axes: Axes, rows: pd.DataFrame, column: str, look: Look) -> list[float]:

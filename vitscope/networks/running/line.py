@@ -1,11 +1,14 @@
-"""The straight line between the weights of two networks of one shape."""
+"""The line between the weights of two networks of one shape, and the plane of three."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from vitscope.files.arrays import Array
 from vitscope.networks.building.networks import same_bytes
 
 
@@ -35,31 +38,53 @@ def why_no_line(one: nn.Module, other: nn.Module, names: tuple[str, str]) -> str
 
 
 @contextmanager
-def moving_to(network: nn.Module, other: nn.Module) -> Iterator[Callable[[float], None]]:
-    """Yield a function that moves a network a share of the way to another; restore it in the end.
+def moving_to(network: nn.Module, *others: nn.Module) -> Iterator[Callable[..., None]]:
+    """Yield a function that moves a network by a share of the way to each other one.
 
     All numbers with a point move in place, running statistics too; tensors that are the same in
-    both, and whole numbers such as counts of batches, stay those of the network.
+    all, and whole numbers such as counts of batches, stay those of the network, which is restored
+    in the end.
     """
-    ours, theirs = _tensors_of_network(network), _tensors_of_network(other)
+    ours, theirs = _tensors_of_network(network), [*map(_tensors_of_network, others)]
     start = {name: each.clone() for name, each in ours.items()}
     ends = {
-        name: theirs[name]
+        name: [each[name] for each in theirs]
         for name, each in start.items()
-        if (each.is_floating_point() or each.is_complex()) and not same_bytes(each, theirs[name])
+        if (each.is_floating_point() or each.is_complex())
+        and not all(same_bytes(each, other[name]) for other in theirs)
     }
 
-    def move(share: float) -> None:
+    def move(*shares: float) -> None:
+        # Exact at each network.
+        kept = 1 - sum(shares)
         for name, each in ours.items():
-            end, began = ends.get(name), start[name]
-            # Exact at both ends.
-            each.copy_(began if end is None else (1 - share) * began + share * end)
+            moved = kept * start[name] if name in ends else start[name]
+            for share, end in zip(shares, ends.get(name, ()), strict=False):
+                moved = moved + share * end
+            each.copy_(moved)
 
     try:
         yield move
     finally:
         for name, each in ours.items():
             each.copy_(start[name])
+
+
+def triangle_of(first: nn.Module, *others: nn.Module) -> Array:
+    """Return where three networks lie in their plane (3, 2), by Gram-Schmidt.
+
+    The first is at 0, the second to its right, the third above both; distances are 2-norms of all
+    parameters, without running statistics.
+    """
+    gram, named = np.zeros((2, 2)), [*map(_tensors_of_network, (first, *others))]
+    for name, parameter in first.named_parameters():
+        if parameter.is_floating_point():
+            start, *ends = (each[name].cpu().double().flatten() for each in named)
+            sides = torch.stack([end - start for end in ends])
+            gram += (sides @ sides.T).numpy()
+    length = float(np.sqrt(gram[0, 0]))
+    along = gram[0, 1] / length if length else 0.0
+    return np.array([[0, 0], [length, 0], [along, np.sqrt(max(gram[1, 1] - along**2, 0))]])
 
 
 def running_norms(network: nn.Module) -> list[_BatchNorm]:
