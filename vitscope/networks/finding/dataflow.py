@@ -147,7 +147,7 @@ def record_dataflow(
     has them.
     """
     recorder = _DataflowRecorder(model, images, values)
-    token = _RECORDING.set(True)
+    token = _RECORDING.set(recorder)
     try:
         with without_fast_path(), recorder:
             output = (run or model)(images)
@@ -156,12 +156,23 @@ def record_dataflow(
     return recorder.finish_pass(ends_of(output))
 
 
-_RECORDING = ContextVar("vitscope_recording", default=False)
+_RECORDING: ContextVar["_DataflowRecorder | None"] = ContextVar("vitscope_recording", default=None)
 
 
 def is_recording() -> bool:
     """Return whether a pass runs that shows how the network is built, whatever changes others."""
-    return _RECORDING.get()
+    return _RECORDING.get() is not None
+
+
+def note_tensor(tensor: Tensor) -> tuple[Value | None, int, str] | None:
+    """Return what a tensor is in the pass that is being recorded; None if no pass is.
+
+    A function that a network calls is no operation of torch: what wraps it notes what it takes. The
+    result is the value, None if it does not depend on the images; the number of operations until
+    then; and the module that runs.
+    """
+    recorder = _RECORDING.get()
+    return recorder.note_tensor(tensor) if recorder else None
 
 
 class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
@@ -208,6 +219,11 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         empty = super().empty(tensor)
         self._constants.keep_values(empty, tensor)
         return empty
+
+    def note_tensor(self, tensor: Tensor) -> tuple[Value | None, int, str]:
+        known = self._value_or_constant(tensor, changes=False)
+        value = known if isinstance(known, Value) else None
+        return value, len(self._operations), self.module
 
     def _value_or_constant(self, leaf: Any, changes: bool) -> Any:
         if not isinstance(leaf, Tensor):
