@@ -187,7 +187,7 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         self._values: dict[int, Value] = {}
         self._alive: dict[int, Tensor] = {}
         self._sharing: dict[int, list[int]] = {}
-        self._written: dict[int, Value] = {}
+        self._written: dict[int, tuple[Value, Tensor]] = {}
         self._operations: list[Operation] = []
         self._passages: list[Passage] = []
         self._calls: Counter[str] = Counter()
@@ -240,13 +240,16 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         if written is None:
             return None
         before = Constant(tuple(tensor.shape), self._constants.with_values(tensor))
-        return self._add_write(tensor, before, written)
+        return self._add_write(tensor, before, *written)
 
-    def _add_write(self, tensor: Tensor, before: Value | Constant, written: Value) -> Value:
-        """Add a `write` operation for `tensor`: `before`, partly replaced by `written`."""
+    def _add_write(
+        self, tensor: Tensor, before: Value | Constant, written: Value, region: Tensor
+    ) -> Value:
+        """Add a `write` operation for `tensor`: `before`, replaced in a `region` by `written`."""
         which = OperationId(self.module, ops.alike("write", tensor, self._images), 0)
         shapes, value = (tuple(tensor.shape),), Value(len(self._operations))
-        self._operations.append(Operation(None, "write", which, shapes, (before, written)))
+        arguments = (before, written), {"at": _place_within(region, tensor)}
+        self._operations.append(Operation(None, "write", which, shapes, *arguments))
         self._set_value(tensor, value)
         return value
 
@@ -261,7 +264,7 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         changed = [tensor for tensor in tensors if id(tensor) in self._values]
         if function is not None and ops.is_mutable(function):
             for tensor in tensors:
-                self._written[tensor.untyped_storage()._cdata] = Value(index)
+                self._written[tensor.untyped_storage()._cdata] = Value(index), tensor
         for output, tensor in enumerate(tensors):
             self._set_value(tensor, Value(index, output))
         for written in changed:
@@ -269,7 +272,7 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
             for identity in self._sharing.get(written.untyped_storage()._cdata, []):
                 tensor = self._alive[identity]
                 if tensor is not written:
-                    self._add_write(tensor, self._values[identity], Value(index))
+                    self._add_write(tensor, self._values[identity], Value(index), written)
 
     def _set_value(self, tensor: Tensor, value: Value) -> None:
         self._values[id(tensor)] = value
@@ -308,6 +311,14 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
             for result in results
         )
         return max(recorded, key=lambda flow: len(flow.dominators()))
+
+
+def _place_within(region: Tensor, tensor: Tensor) -> tuple[Any, ...] | None:
+    """Return the arguments of `as_strided` by which a tensor gives a region; None if it cannot."""
+    strides, offset = region.stride(), region.storage_offset() - tensor.storage_offset()
+    last = offset + sum((n - 1) * stride for n, stride in zip(region.shape, strides, strict=True))
+    within = tensor.is_contiguous() and 0 <= offset <= last < tensor.numel()
+    return (tuple(region.shape), strides, offset) if within else None
 
 
 class _DataflowConstants:
