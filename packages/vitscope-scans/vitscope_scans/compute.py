@@ -108,7 +108,7 @@ def _queries_of(given: OnModel, tokens: Tokens, asked: Any) -> dict[int, dict[st
     for place in map(np.array, asked or quarters):
         if (place > size).any():
             raise VitscopeError(
-                f"analysis.scan_maps.queries: found {place.tolist()}, and images of "
+                f"analysis.scan_maps.queries: found [{place[0]:g}, {place[1]:g}], and images of "
                 f"models.{given.model} have {size[0]} x {size[1]} pixels."
             )
         token = tokens.nearest(*(place / size))

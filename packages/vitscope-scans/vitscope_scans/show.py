@@ -48,7 +48,8 @@ def plot_scan_maps(table: pd.DataFrame, members: Members, *, shows: str) -> Figu
         of = [] if first["of"] == "query" else [first["of"]]
         titles.append(", ".join([member.label, *inside, *of]))
     groups.titles(titles)
-    groups.bar(_SCALE, f"Hidden attention, over its {100 - 100 * _CLIP:g} % quantile")
+    drawn = "Rollout" if shows == "rollout" else "Hidden attention"
+    groups.bar(_SCALE, f"{drawn}, over its {100 - 100 * _CLIP:g} % quantile")
     return groups.figure
 
 
