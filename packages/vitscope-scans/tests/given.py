@@ -96,7 +96,7 @@ def weights_of_vmamba(call: dict[str, Any], image: int) -> Tensor:
 def weights_by_hand(network: nn.Module, images: Tensor) -> list[list[Tensor]]:
     """Return the weights of a Vim or a VMamba, of each of its blocks and of each image."""
     calls: list[Any] = []
-    with calling(network, calls.append), torch.no_grad():
+    with calling(calls.append), torch.no_grad():
         network(images)
     numbers = range(len(images))
     if isinstance(network, Vim):

@@ -28,7 +28,7 @@ def alpha_of(call: dict[str, Any], image: int, channels: int) -> Tensor:
 
 
 @pytest.mark.parametrize("groups", [None, 0, 1, 3])
-@pytest.mark.parametrize("length", [1, 16, 37])
+@pytest.mark.parametrize("length", [1, 20])
 @pytest.mark.parametrize("how", [{}, {"delta_softplus": True, "delta_bias": BIAS}])
 def test_alpha_is_the_jacobian_of_the_scan(
     groups: int | None, length: int, how: dict[str, Any]
@@ -111,7 +111,7 @@ def test_functions_are_as_they_were_after_a_pass_and_after_an_error(fails: bool)
     network.fails = fails
     images = torch.randn(2, 3, SIDE, SIDE)
     try:
-        with calling(network, calls.append):
+        with calling(calls.append):
             assert vim.selective_scan_fn is not before[0]
             network(images)
     except KeyError:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from inspect import isfunction, signature
+from inspect import isfunction, ismodule, signature
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.measures.attending import Tokens, attention_tokens
@@ -37,13 +37,13 @@ def _takes_scan(value: Any) -> bool:
 
 
 @contextmanager
-def calling(network: nn.Module, sink: Callable[[Call], None]) -> Iterator[None]:
-    """Call `sink` with what each selective scan of the network takes, in the block.
+def calling(sink: Callable[[Call], None]) -> Iterator[None]:
+    """Call `sink` with what each selective scan takes that a network runs in the block.
 
-    A scan is a global function of a module that defines a class of the network: its name begins
-    with `selective_scan`, its parameters with `TAKEN`. Scans inside scans are not counted again.
+    A scan is a global function of any module, since classes call functions of others: its name
+    begins with `selective_scan`, its parameters with `TAKEN`. Scans inside scans are not counted.
     """
-    running = []
+    running: list[object] = []
 
     def watch(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
@@ -60,9 +60,8 @@ def calling(network: nn.Module, sink: Callable[[Call], None]) -> Iterator[None]:
 
         return watched
 
-    kinds = {kind for module in network.modules() for kind in type(module).__mro__}
     with ExitStack() as stack:
-        for space in (vars(sys.modules[name]) for name in {kind.__module__ for kind in kinds}):
+        for space in [vars(module) for module in [*sys.modules.values()] if ismodule(module)]:
             for name, value in [*space.items()]:
                 if name.startswith("selective_scan") and _takes_scan(value):
                     stack.callback(space.__setitem__, name, value)
@@ -78,7 +77,7 @@ def scans_of(given: OnModel) -> dict[int, list[Scan]]:
 
     def find_in_pass(run: Callable[[Tensor], Any], images: Tensor) -> dict[int, list[Scan]]:
         noted: list[Any] = []
-        with calling(given.network, lambda call: noted.append(note_tensor(call["u"]))):
+        with calling(lambda call: noted.append(note_tensor(call["u"]))):
             flow = record_dataflow(given.network, images, run)
         tracer, blocks = Tracer(flow), dict[int, list[Scan]]()
         cuts = [flow.value_of(point).operation for point in given.cut_points]
@@ -94,9 +93,9 @@ def scans_of(given: OnModel) -> dict[int, list[Scan]]:
         blocks = on_shapes(given.network.eval(), given.settings, find_in_pass)
         if not blocks:
             raise VitscopeError(
-                "no selective scan was found: no module that defines a class of the network has a "
-                "function selective_scan_fn(u, delta, A, B, C, ...) or selective_scan_ref that "
-                "the network calls; leave the model out of this figure."
+                "no selective scan was found: the network calls no global function of a module "
+                "that is named selective_scan_fn or selective_scan_ref and takes u, delta, A, B, "
+                "C; leave the model out of this figure."
             )
     except VitscopeError as error:
         raise VitscopeError(f"models.{given.model}: {error}") from error
@@ -120,7 +119,8 @@ def _scans_of_call(
     # One path, unless channels differ in their places.
     several = max(tensor.shape[1] for tensor in positions[1:])
     paths = torch.stack([t[:1].expand(1, several, length)[0] for t in positions[1:]], -1)
-    alike = paths.nan_to_num(-1.0).flatten(1).unique(dim=0, return_inverse=True)[1]
+    flat = paths.nan_to_num(-1.0).flatten(1)
+    alike = flat.unique(dim=0, return_inverse=True)[1]  # type: ignore[no-untyped-call]
     for path in dict.fromkeys(alike.tolist()):
         which = torch.nonzero(alike.expand(channels) == path).ravel()
         tokens = attention_tokens(paths[which[0] % several].double().numpy()[None])

@@ -60,7 +60,7 @@ def mean_sizes(call: Call, image: int, scan: Scan) -> Tensor:
     sizes = torch.zeros(length, length, dtype=torch.promote_types(call["delta"].dtype, torch.float))
     sizes, channels = (each.to(call["delta"].device) for each in (sizes, scan.channels))
     at_once = max(1, BYTES_AT_ONCE // (4 * (length * (state + ROWS) + state * ROWS**2)))
-    for some in channels.split(at_once):
+    for some in channels.split(at_once):  # type: ignore[no-untyped-call]
         for rows, alpha in alpha_by_rows(call, image, some):
             sizes[rows, : rows.stop] += alpha.abs().sum(0)
     return join_attention_windows(sizes[None] / len(channels), scan.tokens, scan.tokens).cpu()
@@ -83,8 +83,8 @@ def scanning(
         calls.append(call)
         index, scans = last.get(len(calls) - 1, (-1, ()))
         for image in range(len(call["u"]) if scans else 0):
-            weights = sum(mean_sizes(calls[scan.call], image, scan) for scan in scans)
-            sink(index, image, weights)
+            sizes = (mean_sizes(calls[scan.call], image, scan) for scan in scans)
+            sink(index, image, sum(sizes, torch.zeros(())))
         for scan in scans:
             calls[scan.call] = {}
 
@@ -95,7 +95,7 @@ def scanning(
 
     hook = network.register_forward_hook(end)
     try:
-        with calling(network, read):
+        with calling(read):
             yield
     finally:
         hook.remove()
