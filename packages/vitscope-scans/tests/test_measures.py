@@ -14,6 +14,7 @@ import vim
 import vmamba
 from given import SIDE, weights_by_hand
 from torch import Tensor, nn
+from vitscope_scans.compute import mean_distance
 
 import vitscope
 from vitscope.errors import VitscopeError
@@ -69,6 +70,13 @@ def test_distances_are_those_of_plain_loops(which: str, scopes: dict[str, Any]) 
         assert row["distance"] == pytest.approx(np.mean(means), rel=1e-5)
         assert row["ci_low"] <= row["distance"] <= row["ci_high"]
         assert row["images"] == len(IMAGES)
+
+
+def test_a_query_that_takes_from_no_token_with_a_place_is_left_out() -> None:
+    """The last of three tokens has no place; the second takes from it alone."""
+    weights = torch.tensor([[1.0, 3.0, 5.0], [0.0, 0.0, 2.0], [1.0, 1.0, 1.0]])
+    where = torch.tensor([[1.0, 1.0], [4.0, 5.0]], dtype=torch.float64)
+    assert mean_distance(weights, where) == pytest.approx(5 * 3 / 4, rel=1e-12)
 
 
 def test_equal_distances_are_those_of_what_was_passed(scopes: dict[str, Any]) -> None:

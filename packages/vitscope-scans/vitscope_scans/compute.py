@@ -72,7 +72,8 @@ def measure_scan_maps(given: OnModel, shows: Given, chosen: Given) -> pd.DataFra
     maps: list[dict[str, Any]] = []
 
     def keep_maps(index: int, _: int, weights: Tensor) -> None:
-        weights = weights / weights.sum(-1, keepdim=True)
+        # A query that takes from nothing has a row of zeros.
+        weights = weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
         rollout.add(order[index], weights[None])
         for token, query in queries.items() if index == shown else ():
             values = weights[token, : len(tokens.places)].tolist()
