@@ -59,6 +59,7 @@ else
 test: $(VENV)/.installed-dev ## run the tests of every change (CHANGED=1: those that yours reaches)
 	$(PYTEST)
 	cd packages/snakemake-executor-plugin-prefork && $(abspath $(BIN))/python -m pytest -q
+	cd packages/vitscope-scans && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m pytest -q
 endif
 
 test-others: $(VENV)/.installed-dev ## run those of Slurm, wheels, notebooks and killed runs

@@ -11,6 +11,7 @@ from vitscope.networks.finding.dataflow import (
     Dataflow,
     Value,
     name_of_constant,
+    note_tensor,
     record_dataflow,
     record_with_values,
 )
@@ -235,3 +236,25 @@ def test_all_values_of_networks_are_known(name: str) -> None:
     assert all(tuple(constant.tensor.shape) == constant.shape for constant in known)
     names = {name_of_constant(model, constant) for constant in known}
     assert {name for name, each in model.named_parameters() if "weight" in name} <= names
+
+
+def test_a_function_notes_what_it_takes() -> None:
+    noted = []
+
+    def function(tensor: Tensor) -> Tensor:
+        noted.append(note_tensor(tensor))
+        return tensor + 1
+
+    class Calling(nn.Module):
+        def forward(self, images: Tensor) -> Tensor:
+            function(torch.ones(2))
+            return function(2 * images).sum(1)
+
+    model = nn.Sequential(nn.Identity(), Calling())
+    flow = record_dataflow(model, IMAGES)
+    (constant, _, _), (value, before, module) = noted
+    assert constant is None
+    assert (flow.operations[value.operation].name, module) == ("mul", "1")
+    assert flow.operations[before].operands == [value]
+    model(IMAGES)
+    assert noted[2:] == [None, None]

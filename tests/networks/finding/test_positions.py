@@ -214,3 +214,80 @@ def test_tokens_of_hiera_lie_as_its_own_code_says() -> None:
     for name, latent in expected.items():
         assert torch.equal(found[name], latent), name
     assert KINDS["hiera"].image_size == 64
+
+
+def in_four_orders(x: Tensor) -> Tensor:
+    """Write the tokens by rows, by columns, and both backward, as the code of VMamba does."""
+    count, channels, height, width = x.shape
+    found = x.new_empty((count, 4, channels, height * width))
+    found[:, 0] = x.flatten(2)
+    found[:, 1] = x.transpose(2, 3).flatten(2)
+    found[:, 2:4] = found[:, :2].flip(-1)
+    return found.flatten(1, 2)
+
+
+def written_twice(x: Tensor) -> Tensor:
+    found = x.flatten(2).clone()
+    turned = found.flip(-1)
+    part = found[..., 3:9]
+    part.copy_(turned[..., :6])
+    found[:, 1:] = turned[:, 1:]
+    return found
+
+
+def written_by_columns(x: Tensor) -> Tensor:
+    found = torch.zeros(len(x), x.shape[3], x.shape[1])
+    for column in range(x.shape[3] - 1):
+        found[:, column] = x[:, :, 2, column + 1]
+    return found
+
+
+def along_sequence(padding: int, **how: int) -> Arrange:
+    """Convolve along the tokens, with a kernel that takes that of the same index alone."""
+
+    def convolve(x: Tensor) -> Tensor:
+        kernel = torch.zeros(3, 1, 4)
+        kernel[..., padding] = 1
+        return nn.functional.conv1d(x.flatten(2), kernel, padding=padding, groups=3, **how)
+
+    return convolve
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        in_four_orders,
+        written_twice,
+        written_by_columns,
+        lambda x: along_sequence(3)(x)[..., : x[0, 0].numel()],
+        lambda x: along_sequence(2)(x)[..., : x[0, 0].numel()],
+        lambda x: along_sequence(3)(x.transpose(2, 3))[..., : x[0, 0].numel()],
+    ],
+)
+def test_places_are_those_of_the_pixels_that_are_there(make: Arrange) -> None:
+    """Pixels that hold their own place say where they went."""
+    axes = [(torch.arange(n) + 0.5) / n for n in (4, 6)]
+    flow = record_dataflow(Made(make), torch.zeros(2, 3, 4, 6))
+    made = next(index for index, each in enumerate(flow.operations) if each.name == "cos")
+    positions = Tracer(flow).positions(Value(made))
+    for plane, found in zip(torch.meshgrid(*axes, indexing="ij"), positions[1:], strict=True):
+        expected = make(plane.expand(2, 3, 4, 6))
+        # What was zero before has no place.
+        expected = expected.where(expected > 0, torch.nan)
+        torch.testing.assert_close(found.expand(expected.shape), expected, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        along_sequence(0),
+        along_sequence(3, stride=2),
+        lambda x: nn.Conv1d(3, 3, 3, padding=3, dilation=2)(x.flatten(2)),
+        # It mixes tokens, which it takes for channels.
+        lambda x: nn.Conv1d(24, 24, 3, padding=1)(tokens(x)),
+    ],
+)
+def test_a_convolution_along_a_sequence_that_does_not_keep_its_tokens(make: Arrange) -> None:
+    flow = record_dataflow(Made(make), torch.zeros(2, 3, 4, 6))
+    made = next(index for index, each in enumerate(flow.operations) if each.name == "cos")
+    assert Tracer(flow).positions(Value(made)) is None

@@ -147,7 +147,7 @@ def record_dataflow(
     has them.
     """
     recorder = _DataflowRecorder(model, images, values)
-    token = _RECORDING.set(True)
+    token = _RECORDING.set(recorder)
     try:
         with without_fast_path(), recorder:
             output = (run or model)(images)
@@ -156,12 +156,23 @@ def record_dataflow(
     return recorder.finish_pass(ends_of(output))
 
 
-_RECORDING = ContextVar("vitscope_recording", default=False)
+_RECORDING: ContextVar["_DataflowRecorder | None"] = ContextVar("vitscope_recording", default=None)
 
 
 def is_recording() -> bool:
     """Return whether a pass runs that shows how the network is built, whatever changes others."""
-    return _RECORDING.get()
+    return _RECORDING.get() is not None
+
+
+def note_tensor(tensor: Tensor) -> tuple[Value | None, int, str] | None:
+    """Return what a tensor is in the pass that is being recorded; None if no pass is.
+
+    A function that a network calls is no operation of torch: what wraps it notes what it takes. The
+    result is the value, None if it does not depend on the images; the number of operations until
+    then; and the module that runs.
+    """
+    recorder = _RECORDING.get()
+    return recorder.note_tensor(tensor) if recorder else None
 
 
 class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
@@ -176,7 +187,7 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         self._values: dict[int, Value] = {}
         self._alive: dict[int, Tensor] = {}
         self._sharing: dict[int, list[int]] = {}
-        self._written: dict[int, Value] = {}
+        self._written: dict[int, tuple[Value, Tensor]] = {}
         self._operations: list[Operation] = []
         self._passages: list[Passage] = []
         self._calls: Counter[str] = Counter()
@@ -209,6 +220,11 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         self._constants.keep_values(empty, tensor)
         return empty
 
+    def note_tensor(self, tensor: Tensor) -> tuple[Value | None, int, str]:
+        known = self._value_or_constant(tensor, changes=False)
+        value = known if isinstance(known, Value) else None
+        return value, len(self._operations), self.module
+
     def _value_or_constant(self, leaf: Any, changes: bool) -> Any:
         if not isinstance(leaf, Tensor):
             return leaf
@@ -224,13 +240,16 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         if written is None:
             return None
         before = Constant(tuple(tensor.shape), self._constants.with_values(tensor))
-        return self._add_write(tensor, before, written)
+        return self._add_write(tensor, before, *written)
 
-    def _add_write(self, tensor: Tensor, before: Value | Constant, written: Value) -> Value:
-        """Add a `write` operation for `tensor`: `before`, partly replaced by `written`."""
+    def _add_write(
+        self, tensor: Tensor, before: Value | Constant, written: Value, region: Tensor
+    ) -> Value:
+        """Add a `write` operation for `tensor`: `before`, replaced in a `region` by `written`."""
         which = OperationId(self.module, ops.alike("write", tensor, self._images), 0)
         shapes, value = (tuple(tensor.shape),), Value(len(self._operations))
-        self._operations.append(Operation(None, "write", which, shapes, (before, written)))
+        arguments = (before, written), {"at": _place_within(region, tensor)}
+        self._operations.append(Operation(None, "write", which, shapes, *arguments))
         self._set_value(tensor, value)
         return value
 
@@ -245,7 +264,7 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         changed = [tensor for tensor in tensors if id(tensor) in self._values]
         if function is not None and ops.is_mutable(function):
             for tensor in tensors:
-                self._written[tensor.untyped_storage()._cdata] = Value(index)
+                self._written[tensor.untyped_storage()._cdata] = Value(index), tensor
         for output, tensor in enumerate(tensors):
             self._set_value(tensor, Value(index, output))
         for written in changed:
@@ -253,7 +272,7 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
             for identity in self._sharing.get(written.untyped_storage()._cdata, []):
                 tensor = self._alive[identity]
                 if tensor is not written:
-                    self._add_write(tensor, self._values[identity], Value(index))
+                    self._add_write(tensor, self._values[identity], Value(index), written)
 
     def _set_value(self, tensor: Tensor, value: Value) -> None:
         self._values[id(tensor)] = value
@@ -292,6 +311,14 @@ class _DataflowRecorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
             for result in results
         )
         return max(recorded, key=lambda flow: len(flow.dominators()))
+
+
+def _place_within(region: Tensor, tensor: Tensor) -> tuple[Any, ...] | None:
+    """Return the arguments of `as_strided` by which a tensor gives a region; None if it cannot."""
+    strides, offset = region.stride(), region.storage_offset() - tensor.storage_offset()
+    last = offset + sum((n - 1) * stride for n, stride in zip(region.shape, strides, strict=True))
+    within = tensor.is_contiguous() and 0 <= offset <= last < tensor.numel()
+    return (tuple(region.shape), strides, offset) if within else None
 
 
 class _DataflowConstants:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.addends import summed_stack
@@ -164,6 +165,17 @@ def _kernel_covers_all(operation: Operation, shape: tuple[int, ...]) -> bool:
     return covers and max(shape[2:]) > 1 and not any(operation.args[4])
 
 
+def _keeps_tokens(operation: Operation, shape: tuple[int, ...]) -> bool:
+    """Tell whether a convolution computes each value from the token of its index, and others."""
+    kernel = operation.args[1]
+    if operation.name not in ops.CONVOLUTIONS or not isinstance(kernel, Constant):
+        return False
+    (stride,), (padding,), (dilation,), transposed = operation.args[3:7]
+    taken = range(0, kernel.shape[2] * dilation, dilation)
+    plain = stride == 1 and not transposed and operation.shape[2] >= shape[2]
+    return plain and padding in taken
+
+
 def _dimension_of_product(operation: Operation) -> int:
     """Return the dimension of its first value that a product of matrices sums over.
 
@@ -220,7 +232,7 @@ class Tracer:
         """Return the values whose positions decide the positions of `value`."""
         operation = self._flow.operations[value.operation]
         operands = self._added_by_stack(operation) or operation.operands
-        if operation.name in ops.MOVES:
+        if operation.name in ops.MOVES or operation.kwargs.get("at"):
             return operands
         if not self._added_by_stack(operation) and (
             operation.name in ops.PRODUCTS | ops.REDUCTIONS | ops.MAPS | ops.UNFOLDING
@@ -234,9 +246,10 @@ class Tracer:
         same = [v for v in operands if self._flow.shape_of(v) == operation.shape]
         # Ask the earliest operand first: with a shortcut, it is the stream, which is the easiest to
         # trace. If it has lost its places, ask the next operand; and first the one that holds no
-        # channels of zeros, which have none.
+        # channels of zeros, which have none. What a copy overwrites comes last.
+        over = operation.args[0] if operation.name == "copy" else None
         asked: list[Value] = []
-        for operand in sorted(same, key=lambda v: (self._is_padded(v), v.operation)):
+        for operand in sorted(same, key=lambda v: (v == over, self._is_padded(v), v.operation)):
             asked.append(operand)
             if operand not in self._known or has_places(self._known[operand]):
                 break
@@ -259,6 +272,8 @@ class Tracer:
             return self._positions_of_unfolded(operation)
         if _shifts_positions(operation):
             return self._known[operation.operands[0]]
+        if operation.kwargs.get("at"):
+            return self._positions_of_written(operation)
         deciding = [self._known[each] for each in self._deciding_values(value)]
         chosen = _dimension_chosen_by_values(operation)
         if chosen is not None:
@@ -288,6 +303,8 @@ class Tracer:
             # Patches that were cut out before are the maps of this convolution, each as a whole.
             dims = [*range(1, len(shape))]
             return before and self._positions_of_means(before, dims)
+        if len(operation.shape) == 3:
+            return before and self._positions_along_sequence(operation, before, shape)
         if len(operation.shape) != 4:
             return None
         weight = operation.args[1] if operation.name in ops.CONVOLUTIONS else None
@@ -310,6 +327,37 @@ class Tracer:
         return (
             _image_positions(operation.shape) if operation.shape[0] == self._flow.images else None
         )
+
+    def _positions_along_sequence(
+        self, operation: Operation, before: Positions, shape: tuple[int, ...]
+    ) -> Positions | None:
+        """Return the positions of a convolution along a sequence of tokens (N, C, L).
+
+        A value keeps the place of the token of its index, if it is computed from that one. The
+        values that the padding of a causal convolution adds at the end have none.
+        """
+        if not _keeps_tokens(operation, shape) or not has_places(before):
+            return None
+        apart = operation.args[8] == shape[1]
+        if not apart and any(varies_along(each, 1) for each in before):
+            return None
+        more = (0, operation.shape[2] - shape[2])
+        return Positions(*(pad(t.expand(-1, -1, shape[2]), more, value=nan) for t in before))
+
+    def _positions_of_written(self, operation: Operation) -> Positions | None:
+        """Return the positions of a tensor into which values of known places are written."""
+        before, written = operation.args
+        old = self._known.get(before) if isinstance(before, Value) else None
+        new = self._known[written]
+        if new is None:
+            return old
+        found = [torch.full(operation.shape, nan) for _ in new]
+        for number, tensor in enumerate(found):
+            if old is not None:
+                tensor.copy_(old[number].expand(operation.shape))
+            region = tensor.as_strided(*operation.kwargs["at"])
+            region.copy_(new[number].expand(region.shape))
+        return Positions(*map(_shrink_coordinate, found))
 
     def _positions_of_unfolded(self, operation: Operation) -> Positions | None:
         operand = operation.operands[0]
@@ -380,7 +428,7 @@ class Tracer:
         if operation.name in ops.COPIES:
             moved = args[0]
         elif operation.name == "constant_pad_nd":
-            moved = torch.nn.functional.pad(args[0], args[1], value=nan)
+            moved = pad(args[0], args[1], value=nan)
         else:
             moved = operation.function(*args, **kwargs)
         if isinstance(moved, list | tuple):

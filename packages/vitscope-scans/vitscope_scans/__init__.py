@@ -1,0 +1,1 @@
+"""Measures of vitscope: the hidden attention of selective scans."""
