@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from tests.helpers.claims import published_variances
 from tests.helpers.drawing import RESNET, VIT, styled
 from tests.helpers.shown import legend_labels, legends_of
-from vitscope.drawing.charts import OPEN, Chart, Rows, Steps, Theirs
+from vitscope.drawing.charts import OPEN, Chart, PublishedPoints, Rows, Steps
 from vitscope.drawing.figure import Member
 from vitscope.drawing.saving import save, style
 from vitscope.measures.attention.show import chart_by_head
@@ -20,7 +20,7 @@ from vitscope.package_data import STYLE
 # Changes of four blocks, in standard errors of their means over the images.
 SURE, UNSURE = 6.0, 0.5
 STEPS = [SURE, -UNSURE, -SURE, UNSURE]
-CHART = Chart(Rows("Variance", Theirs("variance"), Steps("variance")))
+CHART = Chart(Rows("Variance", PublishedPoints("variance"), Steps("variance")))
 
 
 def table(model: str, steps: list[float], images: int = 200) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from tests.helpers.drawing import draw_kind
 from tests.helpers.pictures import picture
 from tests.helpers.shown import boxes_of, flaws, legend_labels, legends_of, sizes_of, spans
 from tests.helpers.tiers import some_of
-from vitscope.drawing.charts import Chart, Theirs
+from vitscope.drawing.charts import Chart, PublishedPoints
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import INTERVAL_ALPHA
@@ -184,7 +184,9 @@ def test_published_points_go_to_the_kinds_that_declare_their_columns(kind):
     takes = inspect.signature(plot).parameters
     shows = "published" in takes
     if isinstance(plot, Chart):
-        shows = any(isinstance(layer, Theirs) for rows in plot.rows for layer in rows.layers)
+        shows = any(
+            isinstance(layer, PublishedPoints) for rows in plot.rows for layer in rows.layers
+        )
     assert bool(declared.drawn_columns) == shows
     assert set(declared.values) <= set(takes)
 

@@ -71,7 +71,8 @@ class Change:
             found = self.find_share(points, column, kind)
             if found:
                 does = self.what_blocks_do(kind)
-                return f"{name} that {does} it: {found.count}\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}{found.total}"
+                share = f"{found.count} of {found.total}".replace(" ", "\N{NO-BREAK SPACE}")
+                return f"{name} that {does} it: {share}"
         return ""
 
     def scale(self, *panels: Axes) -> None:

@@ -137,7 +137,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Theirs:
+class PublishedPoints:
     """Published points of a column.
 
     Points of another model, which can be compared by shape alone, have a panel of their own.
@@ -159,7 +159,7 @@ class Theirs:
             panel.legend.add_line(published_legend_label([panel.theirs]), style, look)
 
 
-Layer = Curve | Shade | Level | Theirs | Bars
+Layer = Curve | Shade | Level | PublishedPoints | Bars
 
 
 class Rows:
@@ -192,7 +192,7 @@ class Rows:
     @property
     def theirs(self) -> "tuple[Layer, ...]":
         """The layers that draw published points, in panels of their own."""
-        theirs = tuple(layer for layer in self.layers if isinstance(layer, Theirs))
+        theirs = tuple(layer for layer in self.layers if isinstance(layer, PublishedPoints))
         return self.layers if self.repeats else theirs
 
 
@@ -285,7 +285,8 @@ class Chart:
                 scale=layer.change.scale,
                 scales="shared",
                 repeats=any(
-                    isinstance(each, Theirs) and each.column == layer.column for each in rows.layers
+                    isinstance(each, PublishedPoints) and each.column == layer.column
+                    for each in rows.layers
                 ),
             )
             for rows in self.rows
@@ -324,7 +325,7 @@ class Chart:
                 points = [rows_of(table, member.model, ["index"]) for member in members]
             _draw_chart_bands([*shown, *beside], [*points, *(panel.rows for panel in beside)])
         for layer in rows.layers:
-            if not isinstance(layer, Theirs):
+            if not isinstance(layer, PublishedPoints):
                 shown[0].legend.expect(layer.label)
         drawn = [(panel, rows.layers) for panel in shown]
         for panel, layers in [*drawn, *((panel, rows.theirs) for panel in beside)]:

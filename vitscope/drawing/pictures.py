@@ -55,7 +55,7 @@ def read_picture(picture: bytes) -> Pixels:
 
 
 @dataclass(frozen=True)
-class Groups:
+class PictureGroups:
     """A figure of groups of panels; each group has a part of the figure, and a grid of axes."""
 
     figure: Figure
@@ -132,7 +132,7 @@ def _arrange_groups(columns: Sequence[int], bar: float) -> tuple[list[list[int]]
 
 def groups_of_pictures(
     shapes: Sequence[tuple[int, int]], text: float = 0, one_scale: bool = False
-) -> Groups:
+) -> PictureGroups:
     """Return groups of square panels without axes, side by side where they are narrow.
 
     `shapes` are the rows and columns of each group; `text` is the mean number of lines above a
@@ -165,7 +165,7 @@ def groups_of_pictures(
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
     strip = figure.add_subfigure(grid[-1, :]) if one_scale else None
-    return Groups(figure, parts, grids, side, strip)
+    return PictureGroups(figure, parts, grids, side, strip)
 
 
 def colors_over() -> Colormap:

@@ -27,7 +27,7 @@ from vitscope.measures import registry
 from vitscope.measures.given import Parts
 from vitscope.measures.own.compute import call_own_measure, read_maps
 from vitscope.measures.per_image import merge_means
-from vitscope.networks.attention.finding import describe_what_is_read
+from vitscope.networks.attention.finding import add_attentions_read
 from vitscope.networks.building import networks, own_code
 from vitscope.networks.building.networks import Output
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT, Side
@@ -199,7 +199,7 @@ class Scope(Tables):
     def read(self) -> str:
         """How much is read: "24 of 24 sums, 12 of 12 attentions, 100% of the operations"."""
         read = read_metadata(self._maker.make("blocks"))["read"]
-        return describe_what_is_read(read, self._maker.attention)
+        return add_attentions_read(read, self._maker.attention)
 
     def _what_is_read(self) -> str:
         return self.read

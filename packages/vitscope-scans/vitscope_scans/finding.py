@@ -16,7 +16,7 @@ from vitscope.errors import VitscopeError, quoted
 from vitscope.measures.attending import Tokens, attention_tokens
 from vitscope.measures.given import OnModel
 from vitscope.networks.finding.dataflow import Dataflow, note_tensor, on_shapes, record_dataflow
-from vitscope.networks.finding.positions import Tracer
+from vitscope.networks.finding.positions import PositionTracer
 
 TAKEN = ["u", "delta", "A", "B", "C"]
 # What a scan is called with, by the names of its parameters.
@@ -79,7 +79,7 @@ def scans_of(given: OnModel) -> dict[int, list[Scan]]:
         noted: list[Any] = []
         with calling(lambda call: noted.append(note_tensor(call["u"]))):
             flow = record_dataflow(given.network, images, run)
-        tracer, blocks = Tracer(flow), dict[int, list[Scan]]()
+        tracer, blocks = PositionTracer(flow), dict[int, list[Scan]]()
         cuts = [flow.value_of(point).operation for point in given.cut_points]
         for number, (value, before, module) in enumerate(noted):
             # What scans behind the last cut point is counted to it.
@@ -103,7 +103,7 @@ def scans_of(given: OnModel) -> dict[int, list[Scan]]:
 
 
 def _scans_of_call(
-    flow: Dataflow, tracer: Tracer, call: int, value: Any, module: str
+    flow: Dataflow, tracer: PositionTracer, call: int, value: Any, module: str
 ) -> Iterator[Scan]:
     """Yield a scan for each path in the image along which channels of a call run."""
     positions = value and tracer.positions(value)

@@ -10,7 +10,7 @@ from tests.helpers.networks import described
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.dataflow import Value, record_dataflow
-from vitscope.networks.finding.positions import Tracer
+from vitscope.networks.finding.positions import PositionTracer
 from vitscope.networks.finding.recorded_pass import RecordedMaps
 
 SIZE = 32
@@ -39,7 +39,7 @@ def rows_of(make: Callable[[Tensor], Tensor]) -> Tensor | None:
 def _rows_of(make: Callable[[Tensor], Tensor]) -> Tensor | None:
     flow = record_dataflow(Made(make), torch.zeros(2, 3, SIZE, SIZE))
     made = next(index for index, each in enumerate(flow.operations) if each.name == "cos")
-    positions = Tracer(flow).positions(Value(made))
+    positions = PositionTracer(flow).positions(Value(made))
     if positions is None:
         return None
     assert torch.equal(positions.row.flatten(), positions.column.flatten())
@@ -269,7 +269,7 @@ def test_places_are_those_of_the_pixels_that_are_there(make: Arrange) -> None:
     axes = [(torch.arange(n) + 0.5) / n for n in (4, 6)]
     flow = record_dataflow(Made(make), torch.zeros(2, 3, 4, 6))
     made = next(index for index, each in enumerate(flow.operations) if each.name == "cos")
-    positions = Tracer(flow).positions(Value(made))
+    positions = PositionTracer(flow).positions(Value(made))
     for plane, found in zip(torch.meshgrid(*axes, indexing="ij"), positions[1:], strict=True):
         expected = make(plane.expand(2, 3, 4, 6))
         # What was zero before has no place.
@@ -290,4 +290,4 @@ def test_places_are_those_of_the_pixels_that_are_there(make: Arrange) -> None:
 def test_a_convolution_along_a_sequence_that_does_not_keep_its_tokens(make: Arrange) -> None:
     flow = record_dataflow(Made(make), torch.zeros(2, 3, 4, 6))
     made = next(index for index, each in enumerate(flow.operations) if each.name == "cos")
-    assert Tracer(flow).positions(Value(made)) is None
+    assert PositionTracer(flow).positions(Value(made)) is None

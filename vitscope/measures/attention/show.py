@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from vitscope.claims.points import AllPublished
 from vitscope.drawing.axes import begin_at_zero
-from vitscope.drawing.charts import AlongX, Chart, Curve, Layer, Rows, Theirs
+from vitscope.drawing.charts import AlongX, Chart, Curve, Layer, PublishedPoints, Rows
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import (
     CROSS,
@@ -73,7 +73,7 @@ def _depths_of_published_blocks(theirs: pd.DataFrame, rows: pd.DataFrame) -> pd.
 plot_attention_nmi = chart_by_head(
     "nmi",
     "Normalized mutual\ninformation",
-    Theirs("attention_nmi", "mean of heads", _depths_of_published_blocks),
+    PublishedPoints("attention_nmi", "mean of heads", _depths_of_published_blocks),
 )
 plot_attention_low_pass = chart_by_head(
     "let_through",
@@ -93,7 +93,7 @@ _RENORMALIZED = chart_by_head(
     "distance_renormalized",
     _DISTANCE,
     _reference_curve("distance_uniform"),
-    Theirs("attention_distance_px", "mean of heads", _depths_of_published_blocks),
+    PublishedPoints("attention_distance_px", "mean of heads", _depths_of_published_blocks),
     mean="mean of heads, renormalized",
 )
 _AS_IT_IS = chart_by_head("distance", _DISTANCE, mean="mean of heads, not renormalized")

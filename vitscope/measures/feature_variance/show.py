@@ -3,14 +3,14 @@ from matplotlib.figure import Figure
 
 from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.changes import Change
-from vitscope.drawing.charts import Chart, Curve, Rows, Steps, Theirs
+from vitscope.drawing.charts import Chart, Curve, PublishedPoints, Rows, Steps
 from vitscope.drawing.epochs import SharesByEpoch, ValueByEpoch, plot_by_epoch
 from vitscope.drawing.figure import Members
 from vitscope.measures.components import COMPONENT, ends_of_models
 
 _VARIANCE = "Feature map variance"
 CHANGE_OF_VARIANCE = Change("Change of variance (%)", ratio=True, linear=1)
-_OF_BOTH = Theirs("variance"), Steps("variance", change=CHANGE_OF_VARIANCE)
+_OF_BOTH = PublishedPoints("variance"), Steps("variance", change=CHANGE_OF_VARIANCE)
 plot_feature_variance = Chart(Rows(_VARIANCE, *_OF_BOTH, scale=begin_at_zero, grows=True))
 _OF_NORMALIZED = Steps(
     "normalized_variance",

@@ -8,7 +8,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 from vitscope.claims.points import AllPublished
 from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_limits
 from vitscope.drawing.changes import Change
-from vitscope.drawing.charts import AlongX, Chart, Curve, Rows, Theirs
+from vitscope.drawing.charts import AlongX, Chart, Curve, PublishedPoints, Rows
 from vitscope.drawing.figure import Members
 from vitscope.drawing.looks import DIAGONAL, FREQUENCY_BANDS, curve_of_depth
 from vitscope.drawing.panels import LEAST_ALIKE, make_panels, stack_panels
@@ -19,7 +19,7 @@ AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
 CHANGE_OF_COMPONENT = Change("Change of\nΔ log amplitude at 1.0π", linear=0.1)
 _ENDS = Curve("delta_log_amplitude", change=CHANGE_OF_COMPONENT)
-_BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude"), _ENDS))
+_BY_DEPTH = Chart(Rows(COMPONENT, PublishedPoints("delta_log_amplitude"), _ENDS))
 
 
 def draw_fourier_curves(axes: Axes, curves: pd.DataFrame) -> None:

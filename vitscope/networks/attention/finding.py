@@ -25,7 +25,7 @@ from vitscope.networks.finding.dataflow import (
     record_dataflow,
 )
 from vitscope.networks.finding.leaves import leaves
-from vitscope.networks.finding.positions import DIGITS, Tracer
+from vitscope.networks.finding.positions import DIGITS, PositionTracer
 
 NO_SOFTMAX = "what weighs its values is no softmax of products that can be read"
 CHANNELS_ATTEND = "channels attend to channels there, and not positions to positions"
@@ -69,7 +69,7 @@ def list_attention_doubts(found: FoundAttention) -> list[str]:
     return said
 
 
-def describe_what_is_read(sums_and_operations: str, found: FoundAttention) -> str:
+def add_attentions_read(sums_and_operations: str, found: FoundAttention) -> str:
     """Return how much of a network is read, as "4 of 4 sums, 2 of 2 attentions, 100% of ..."."""
     sums, _, operations = sums_and_operations.partition(", ")
     total = len(found.attentions) + len(found.refused)
@@ -99,7 +99,7 @@ class _Factors(NamedTuple):
 class _AttentionFinder:
     def __init__(self, flow: Dataflow, cuts: Sequence[int]) -> None:
         self._flow, self._cuts = flow, cuts
-        self._tracer = Tracer(flow)
+        self._tracer = PositionTracer(flow)
         self._needed = set(flow.needed())
 
     def find_attentions(self) -> FoundAttention:

@@ -21,7 +21,7 @@ from vitscope.networks.finding.dataflow import (
     record_with_values,
 )
 from vitscope.networks.finding.operations import ADDITIONS, CONVOLUTIONS, PRODUCTS
-from vitscope.networks.finding.positions import Positions, Tracer
+from vitscope.networks.finding.positions import Positions, PositionTracer
 from vitscope.networks.finding.recorded_pass import RecordedPass
 
 # Allow at most this many class tokens and registers before the tokens with positions.
@@ -228,7 +228,7 @@ def _find_pixels_of_weights(flow: Dataflow, value: Value, dimension: int) -> Ten
         torch.arange(count, dtype=torch.float32).view([-1 if d == at else 1 for d in range(4)])
         for at, count in ((1, channels), (2, height), (3, width))
     )
-    found = Tracer(flow, Positions(*axes)).positions(value)
+    found = PositionTracer(flow, Positions(*axes)).positions(value)
     if found is None:
         return None
     shape = flow.shape_of(value)

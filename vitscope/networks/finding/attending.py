@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import factors_of, multiplies_values
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
-from vitscope.networks.finding.positions import Positions, Tracer, varies_along
+from vitscope.networks.finding.positions import Positions, PositionTracer, varies_along
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Attending:
     """
 
     flow: Dataflow
-    tracer: Tracer
+    tracer: PositionTracer
 
     def by_softmax(self, branch: Sequence[int]) -> bool:
         """Tell whether a product is weighed by a softmax, and multiplied again."""

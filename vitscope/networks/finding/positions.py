@@ -205,7 +205,7 @@ def _summed_dimensions(operation: Operation) -> list[int]:
     return [*operation.args[1]] if ops.is_fourier(operation.name) else []
 
 
-class Tracer:
+class PositionTracer:
     """Finds the positions of a pass's values; `images` may give its input other coordinates."""
 
     def __init__(self, flow: Dataflow, images: Positions | None = None) -> None:
@@ -436,7 +436,7 @@ class Tracer:
         return _shrink_coordinate(moved)
 
 
-def sums_over_positions(tracer: Tracer, operation: Operation) -> bool:
+def sums_over_positions(tracer: PositionTracer, operation: Operation) -> bool:
     """Tell whether an operation sums over positions by constants, and so mixes tokens.
 
     This is a product of tokens and a matrix, such as a linear layer on transposed tokens, a

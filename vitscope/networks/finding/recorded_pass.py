@@ -20,7 +20,7 @@ from vitscope.networks.finding.branches import (
 from vitscope.networks.finding.cut_points import Kind, Layout
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
 from vitscope.networks.finding.positions import (
-    Tracer,
+    PositionTracer,
     has_places,
     layout_of_positions,
     sums_over_positions,
@@ -29,7 +29,7 @@ from vitscope.networks.finding.positions import (
 
 class RecordedMaps:
     def __init__(self, flow: Dataflow) -> None:
-        self._flow, self._tracer = flow, Tracer(flow)
+        self._flow, self._tracer = flow, PositionTracer(flow)
         self._known: dict[int, Layout | None] = {}
         self.attending = Attending(flow, self._tracer)
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from vitscope.image_size import height_and_width
 from vitscope.networks.attention.finding import (
     FoundAttention,
-    describe_what_is_read,
+    add_attentions_read,
     find_attention,
 )
 from vitscope.networks.attention.reading import describe_misread_attentions
@@ -80,7 +80,7 @@ class Checked:
             f"{len(self.blocks.points)} cut points ({counts})",
             "{:.4g} million parameters, {:.4g} million multiply-adds".format(*counted),
             self.weights,
-            f"read: {describe_what_is_read(self.blocks.read, self.attention)}",
+            f"read: {add_attentions_read(self.blocks.read, self.attention)}",
             f"{self.proofs.silenced} branches silenced",
             *([f"interventions: {self.interventions}, tried"] if self.interventions else []),
             *(f"attention not read: {why}" for why in dict.fromkeys(refused.values())),
