@@ -26,7 +26,7 @@ _LEAST = 2.4  # the narrowest panel, with names in it
 _BESIDE = 0.95  # the width of the labels and the colour bar of a panel
 _AROUND = 0.3  # the height of the labels of a panel
 _PAGE, _LOW = 9.0, 1.6  # the height of a page, and of a row of many, which takes several
-_LETTERS = 14  # of a line of a network's name
+_LETTERS = 12  # of a line of a network's name
 _MODELS = [f"{prefix}model" for prefix in PREFIXES]
 _AXIS = "Distance of weights"
 
