@@ -57,9 +57,10 @@ test: $(VENV)/.installed-dev
 	{ [ -z "$$files" ] || $(PYTEST) $$files || [ $$? = 5 ]; }
 else
 test: $(VENV)/.installed-dev ## run the tests of every change (CHANGED=1: those that yours reaches)
-	$(PYTEST)
-	cd packages/snakemake-executor-plugin-prefork && $(abspath $(BIN))/python -m pytest -q
-	cd packages/vitscope-scans && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m pytest -q
+	@# Those of packages beside them: both wait now and then.
+	for package in snakemake-executor-plugin-prefork vitscope-scans; do \
+		(cd packages/$$package && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m pytest -q) || exit; \
+	done & $(PYTEST); code=$$?; wait $$! && exit $$code
 endif
 
 test-others: $(VENV)/.installed-dev ## run those of Slurm, wheels, notebooks and killed runs
