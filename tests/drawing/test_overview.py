@@ -173,9 +173,16 @@ def test_an_axis_of_eigenvalues_shows_that_it_is_logarithmic(published):
 def test_claims_that_two_figures_count_stand_below_the_first():
     claims = pd.read_csv(EXPECTED / "claims.csv")
     again = claims[claims["figure"] == "fig9"].assign(figure="fig9_change")
-    figure = styled(plot_overview, shown(), pd.concat([claims, again]), LABELS)
+    # A later figure of the page counts the same claim on a network of its own.
+    later = again[again["model"] == "vit_scenes"].assign(figure="fig12b", model="convnext")
+    counted = pd.concat([claims, again, later])
+    figure = styled(plot_overview, shown(), counted, LABELS)
     texts = [" ".join(text.get_text().split()) for axes in figure.axes for text in axes.texts]
-    assert sum(text.startswith("fig9: MSAs reduce the feature map variance") for text in texts) == 1
+    (said,) = (text for text in texts if "MSAs reduce the feature map variance" in text)
+    assert said.startswith("fig9: ")
+    of_claim = once_per_recipe(counted[counted["claim"] == "msa_reduces_variance"])
+    assert f"of {len(of_claim)} networks" in said
+    assert "convnext" in {*of_claim["model"]}
 
 
 def test_measured_amplitudes_are_those_at_the_highest_frequency():

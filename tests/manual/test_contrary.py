@@ -30,6 +30,7 @@ def row(model: str, holds: str, value: float, **more: object) -> dict[str, objec
         "recipe": None,
         "recipe_low": None,
         "recipe_high": None,
+        "q": float("nan"),
         "holds": holds,
         **more,
     }
@@ -42,14 +43,14 @@ def listed(*rows: dict[str, object]) -> list[str]:
 
 def test_what_fails_is_listed_and_what_is_open_where_its_value_speaks_against_the_claim() -> None:
     found = listed(
-        row("a", "no, in this network", -0.25),
+        row("a", "no, in this network", -0.25, q=0.07),
         row("b", "open", -0.5, measured_low=-2.0, measured_high=1.0),
         row("c", "open", 0.5),
         row("d", "yes, in this network", 2.0),
     )
     assert found == [
         "- **It falls** (Fig. 9; there 2 of 3).\n"
-        "  - `own`: fails in 1 of 4 networks: fall: A -0.250.\n"
+        "  - `own`: fails in 1 of 4 networks: fall: A -0.250 (q 0.07).\n"
         "  - `own`: is open, the value contrary, in 1 of 4 networks: fall: B -0.500 (-2.000 to "
         "+1.000)."
     ]

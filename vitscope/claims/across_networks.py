@@ -13,6 +13,10 @@ _NAMED = 3
 _PAPER = ("Fig.", "Section", "abstract")
 
 
+# How verdicts end that nothing tells from chance.
+WITHOUT_INTERVAL = "without an interval"
+
+
 class Across(NamedTuple):
     """The rows of a claim in which it holds, in which it fails, and in which it is open."""
 
@@ -22,10 +26,15 @@ class Across(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """The verdict of most rows, as a verdict on one network; "open" if none is ahead."""
+        """The verdict of most rows, as a verdict on one network; "open" if none is ahead.
+
+        Rows without an interval have no vote where others have one.
+        """
         rows = pd.concat(self)["holds"]
         if rows.nunique() == 1:
             return str(rows.iloc[0])
+        if (bare := rows.str.endswith(WITHOUT_INTERVAL)).any() and not bare.all():
+            return across_networks(pd.concat(self)[~bare]).verdict
         holds, fails, undecided = map(len, self)
         ahead = max(holds, fails)
         if holds == fails or undecided > ahead:
@@ -55,11 +64,13 @@ def say_across(found: Across, labels: Mapping[str, str]) -> str:
         what += " and moments"
     holds, fails, undecided = map(len, found)
     text = f"holds in {holds} of {len(rows)} {what}"
+    bare = int(rows["holds"].str.endswith(WITHOUT_INTERVAL).sum())
     if 0 < holds <= _NAMED and holds <= fails:
         text += f" ({_list_names(found.holds, labels)})"
     elif 0 < fails <= _NAMED:
         text += f" (not in {_list_names(found.fails, labels)})"
-    return f"{text}, open in {undecided}" if undecided else text
+    text += f", open in {undecided}" if undecided else ""
+    return f"{text}; {bare} {WITHOUT_INTERVAL}" if bare else text
 
 
 def name_subject(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:

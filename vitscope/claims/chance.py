@@ -29,10 +29,14 @@ def mean_chance(values: Array, above: float) -> float:
 
 
 def median_chance(values: Array, above: float) -> float:
-    """Return the two-sided p-value that half of all values are above a number (sign test)."""
+    """Return the two-sided p-value that half of all values are above a number (sign test).
+
+    Values equal to the number say nothing; if all are, the p-value is 1.
+    """
     from scipy.stats import binomtest
 
-    return float(binomtest(int(np.sum(values > above)), len(values)).pvalue)
+    others = values[values != above]
+    return float(binomtest(int(np.sum(others > above)), len(others)).pvalue) if len(others) else 1.0
 
 
 def independent_chance(ours: Array, theirs: Array, above: float) -> float:

@@ -284,10 +284,14 @@ def say_verdict(row: Mapping[Hashable, Any]) -> str | None:
     return f"{verdict}{say_how_many(row)}{about and f', {about}'}{say_doubt(row)}"
 
 
+def is_hint(claims: Any) -> Any:
+    """Tell of a row, or of each of several, whether its verdict is no result: its q is too high."""
+    return (claims["holds"] != "open") & (claims["q"] > DOUBTED)
+
+
 def say_doubt(row: Mapping[Hashable, Any]) -> str:
     """Return what makes a row's verdict doubtful, as an ending: its q, its networks."""
-    doubted = row["holds"] != "open" and row["q"] > DOUBTED
-    doubts = [f"q {row['q']:.2f}"] if doubted else []
+    doubts = [f"q {row['q']:.2f}"] if is_hint(row) else []
     doubts += [row["doubt"]] if pd.notna(row.get("doubt")) else []
     return f" ({'; '.join(doubts)})" if doubts else ""
 

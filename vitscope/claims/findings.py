@@ -12,7 +12,7 @@ from vitscope.claims.across_networks import (
     common_statement,
     of_the_paper,
 )
-from vitscope.claims.counting import once_per_recipe
+from vitscope.claims.counting import once_per_recipe, say_doubt
 from vitscope.claims.report import value_as_text
 
 # More networks than these are counted and not named.
@@ -95,7 +95,7 @@ def _say_finding(found: Across, statement: str, labels: Mapping[str, str]) -> st
     for does, each in zip(("holds for", "fails for", "is open for"), found, strict=True):
         named = each if len(each) <= _NAMED + 1 else each.iloc[:_NAMED]
         shown = [
-            f"{_name(row, labels, moments)} ({_value(row, units=at == first)})"
+            f"{_name(row, labels, moments)} ({_value(row, units=at == first)}){say_doubt(row)}"
             for at, row in zip(named.index, named.to_dict("records"), strict=True)
         ]
         if shown:

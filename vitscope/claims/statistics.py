@@ -98,9 +98,6 @@ class Found:
         if self.exact or self._all_certain:
             # No choice of images changes the answer, even for a value equal to the number.
             return "yes" if self.value > above else "no"
-        if self.medians is not None and self.interval and (self.medians <= above).all():
-            # No batch is above the number, even if some equal it.
-            return "no"
         if self.interval is not None:
             return decide_by_interval(self.value, above, self.interval)
         if self.units is not None:

@@ -117,11 +117,9 @@ def _columns_of_claims(
     """Return the verdicts on the claims of all figures, in columns of about the same height."""
     if claims is None:
         return [[]]
-    once, count = _once_per_figure(claims, figures), int(width / _CLAIMS)
+    count = int(width / _CLAIMS)
     letters = int(_CLAIM_LETTERS_PER_INCH * width / count)
-    said = [
-        each for shown in figures for each in _verdicts_in_overview(shown, once, labels, letters)
-    ]
+    said = _verdicts_in_overview(figures, claims, labels, letters)
     columns: list[list[Said]] = [[] for _ in range(count)]
     whole = height_of_claims(said)
     for at, each in enumerate(said):
@@ -139,14 +137,6 @@ def _name_models_in_overview(figures: Sequence[OverviewFigure]) -> Legend:
     for look, models in named.items():
         legend.add_line(" or ".join(models), look.curve)
     return legend
-
-
-def _once_per_figure(claims: pd.DataFrame, figures: Sequence[OverviewFigure]) -> pd.DataFrame:
-    """Keep the claims of those figures that show them first, as two may count the same."""
-    names = [each.name for each in figures]
-    first = claims.assign(at=claims["figure"].map({name: at for at, name in enumerate(names)}))
-    at = first.groupby("claim")["at"].transform("min")
-    return claims[first["at"].isna() | (first["at"] == at)]
 
 
 def _draw_side_of_figure(
@@ -194,17 +184,26 @@ def _say_data(shown: OverviewFigure) -> str:
 
 
 def _verdicts_in_overview(
-    shown: OverviewFigure, claims: pd.DataFrame, labels: Mapping[str, str], letters: int
+    figures: Sequence[OverviewFigure],
+    claims: pd.DataFrame,
+    labels: Mapping[str, str],
+    letters: int,
 ) -> list[Said]:
-    """Return the verdicts of all networks and recipes of the study on the claims of a figure."""
-    names = claims.loc[claims["figure"] == shown.name, "claim"].unique()
+    """Return the verdicts of all networks and recipes of the study on the claims of figures.
+
+    A claim stands with the first of the figures that count it, and is counted in all rows.
+    """
     every = once_per_recipe(claims)
+    first: dict[str, str] = {}
+    for shown in figures:
+        for name in claims.loc[claims["figure"] == shown.name, "claim"].unique():
+            first.setdefault(name, shown.name)
     found: list[Said] = []
-    for name in names:
+    for name, figure in first.items():
         rows = every[(every["claim"] == name) & every["holds"].notna()]
         if rows.empty:
             continue
         across = across_networks(rows)
-        text = f"{shown.name}: {common_statement(rows)}: {say_across(across, labels)}"
+        text = f"{figure}: {common_statement(rows)}: {say_across(across, labels)}"
         found.append(([Mark(across.verdict, "")], wrap(text, letters - _LETTERS_OF_MARK)))
     return found

@@ -72,6 +72,7 @@ def _by_recipe(rows: "pd.DataFrame") -> Iterator[list[dict[Any, Any]]]:
 def _list_rows(found: list[list[dict[Any, Any]]], labels: Mapping[str, str]) -> str:
     import pandas as pd
 
+    from vitscope.claims.counting import say_doubt
     from vitscope.claims.report import finding_as_text
 
     counted = pd.notna(found[0][0]["measured_total"])
@@ -83,7 +84,7 @@ def _list_rows(found: list[list[dict[Any, Any]]], labels: Mapping[str, str]) -> 
         first, values = rows[0], [finding_as_text(row, "measured") for row in rows]
         if counted and len(values) > 1:
             values = [value.partition(" of ")[0] for value in values[:-1]] + values[-1:]
-        said.append(f"{_name(first, labels)} {', '.join(values)}")
+        said.append(f"{_name(first, labels)} {', '.join(values)}{say_doubt(first)}")
     what = "" if counted else f"{found[0][0]['measure']}: "
     return what + "; ".join(said)
 

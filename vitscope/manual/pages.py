@@ -292,7 +292,8 @@ def _list_verdicts_in_manual() -> str:
         of_blocks = known["measured_total"].notna().all() and known["versus"].isna().all()
         groups = [(does, known[known["holds"] == holds]) for holds, does in VERDICTS.items()]
         said = [
-            f"{len(found)} {does}{_counts_in_words(found, rows) if of_blocks else ''}"
+            f"{len(found)} {does}{_hints_in_words(found)}"
+            f"{_counts_in_words(found, rows) if of_blocks else ''}"
             for does, found in groups
             if len(found)
         ]
@@ -312,6 +313,14 @@ def _list_verdicts_in_manual() -> str:
     }
     head = ("claim", "in the paper", "counted in", "published", *(f"`{name}`" for name in STUDIES))
     return _format_table(head, cells.values())
+
+
+def _hints_in_words(found: "pd.DataFrame") -> str:
+    """Say how many verdicts may be chance among as many, as their q says."""
+    from vitscope.claims.counting import is_hint
+
+    hints = int(is_hint(found).sum())
+    return f" ({'a hint' if hints == len(found) == 1 else f'{hints} of them hints'})" * bool(hints)
 
 
 def _counts_in_words(found: "pd.DataFrame", every: "pd.DataFrame") -> str:

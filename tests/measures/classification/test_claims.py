@@ -215,3 +215,11 @@ def test_networks_are_compared_on_the_same_images_alone():
     on["resnet"] = on["vit"]
     found = count("fit", EXAMPLES["fit"], ["vit", "resnet"], None, on)
     assert {"weak_bias_fits_worse", "weak_bias_errs_more"} <= {*found["claim"]}
+
+
+def test_networks_of_more_data_or_other_augmentation_say_nothing_of_inductive_bias():
+    trained = {"training.images": 2000, "training.mixup": 0.8}
+    for unlike in ({"training.images": 4000}, {"training.mixup": 0.0}):
+        traits = {"vit": trained, "resnet": trained | unlike}
+        found = count("fit", EXAMPLES["fit"], ["vit", "resnet"], None, traits)
+        assert not found["claim"].str.startswith("weak_bias").any()

@@ -19,6 +19,7 @@ from vitscope.claims.claim import (
     local_against_global,
     make_claims,
     sam_against_none,
+    trained_alike,
     value_in_row,
     without_controls,
 )
@@ -41,7 +42,10 @@ _PUBLISHED = (
     "Errors are in percentage points. Two published errors are resampled independently, though "
     "they are of the same images, so that the interval of their difference is rather too wide."
 )
-_OF_BIAS = f"The paper's Fig. 5: the first model has no Convs, and the second no MSAs. {_PUBLISHED}"
+_OF_BIAS = (
+    "The paper's Fig. 5: the first model has no Convs, and the second no MSAs; both were trained "
+    f"on as many images, augmented alike. {_PUBLISHED}"
+)
 _OF_WINDOWS = (
     "The paper's Fig. 7: the first model has a window of attention (`attention_window`), the "
     "second has none, and nothing else of their networks and trainings differs. " + _PUBLISHED
@@ -51,7 +55,8 @@ _OF_WINDOWS = (
 def _no_convs_against_convolution(models: Models) -> list[Subject]:
     found = without_controls(models).items()
     without = [model for model, traits in found if "conv" not in traits.kinds]
-    return [(model, *other) for model in without for other in convolutional(models)]
+    pairs = [(model, *other) for model in without for other in convolutional(models)]
+    return trained_alike(pairs, models)
 
 
 def _rename_metric(rows: pd.DataFrame, _blocks: pd.DataFrame | None = None) -> pd.DataFrame:

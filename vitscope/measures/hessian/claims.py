@@ -42,7 +42,7 @@ _WHY_ALIKE = (
 OVER_BATCHES = (
     "The value is the median over batches. Its interval holds whatever the batches are distributed "
     "like: its ends are two of their values, as the sign test has them, so that six batches or "
-    "more decide."
+    "more decide. An interval that ends at zero leaves a claim open."
 )
 PAIRED = f"Batches with the same number are paired. {OVER_BATCHES}"
 _TRAINING_BATCH = (
