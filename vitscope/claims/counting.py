@@ -291,7 +291,9 @@ def is_hint(claims: Any) -> Any:
 
 def say_doubt(row: Mapping[Hashable, Any]) -> str:
     """Return what makes a row's verdict doubtful, as an ending: its q, its networks."""
-    doubts = [f"q {row['q']:.2f}"] if is_hint(row) else []
+    # With a third digit where two would not say that it is too high.
+    digits = 2 if round(row["q"], 2) > DOUBTED else 3
+    doubts = [f"q {row['q']:.{digits}f}"] if is_hint(row) else []
     doubts += [row["doubt"]] if pd.notna(row.get("doubt")) else []
     return f" ({'; '.join(doubts)})" if doubts else ""
 

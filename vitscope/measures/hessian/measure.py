@@ -13,9 +13,9 @@ training does not minimize this sum, and it has no Hessian where a tensor is zer
 `analysis.hessian.l2: false` leaves the weight decay term out.
 
 **Of how many images.** An eigenvalue is that of the mean loss of its batch, and the sign of the
-smaller ones depends on how many images that is: of the ViT of `mini` at the end of its training,
-about a quarter of the five largest are negative in batches of six images, and next to none in the
-batches of 100 that it was trained with. So `sizes` says which batches are measured, and claims are
+smaller ones depends on how many images that is: of the ViT of `mini` at the end of its training, 11
+of the 30 largest of six batches are negative in batches of six images, and none in those of 100
+that it was trained with. So `sizes` says which batches are measured, and claims are
 about the ones as large as in training, or the largest ones below that.
 
 **Which images.** Batch *i* of any size has the first images of the *i*-th training batch that the
