@@ -122,7 +122,7 @@ OPEN = {"recipe_verdict": "open", "holds": "open"}
             f"+0.250 | {IN_NETWORK} (q 0.07; accuracy not measured)",
         ),
         # More than 5 of 100 verdicts that are as sure are false.
-        ({"holds": IN_NETWORK, "q": 0.051}, f"+0.250 | {IN_NETWORK} (q 0.05)"),
+        ({"holds": IN_NETWORK, "q": 0.051}, f"+0.250 | {IN_NETWORK} (q 0.051)"),
         ({"holds": IN_NETWORK, "q": 0.05}, f"+0.250 | {IN_NETWORK}"),
         (
             OPEN | {"trainings": 3, "values": [0.25, -0.5, 0.125]},
