@@ -15,7 +15,7 @@ from vitscope.commands.workflow import asked_for
 from vitscope.jobs.job import Takes, find_job
 from vitscope.measures import registry
 from vitscope.planning.costs import count_network
-from vitscope.planning.plan import (
+from vitscope.planning.planned_costs import (
     Cost,
     Planned,
     costs_of_planned_jobs,

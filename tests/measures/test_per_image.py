@@ -6,7 +6,8 @@ import pytest
 from scipy.stats import bootstrap
 
 from vitscope.measures import per_image
-from vitscope.measures.per_image import accuracy_changes, bootstrap_image_means, spread, spread_of
+from vitscope.measures.per_image import bootstrap_image_means, spread, spread_of
+from vitscope.measures.scores import accuracy_changes
 
 VALUES = np.random.default_rng(3).gamma(2, 1, (200, 3))
 RESAMPLES = 20_000

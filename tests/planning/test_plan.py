@@ -10,12 +10,16 @@ from tests.helpers.studies import FROZEN
 from tests.helpers.tiers import some_of
 from tests.runs import warm
 from tests.runs.copies import REPOSITORY
-from vitscope.commands.plan import _describe_job, seconds_of_earlier_run
+from vitscope.commands.plan import (
+    _planned_job_of_snakemake,
+    plan_as_text,
+    seconds_of_earlier_run,
+)
 from vitscope.commands.workflow import Asked
 from vitscope.jobs.job import Names, Request, find_job
 from vitscope.jobs.videos import UNCOUNTED_FRAMES
 from vitscope.measures.branches.measure import SHARE_OF_LESION
-from vitscope.planning import costs, plan
+from vitscope.planning import costs, planned_costs
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
 
@@ -25,13 +29,13 @@ def frozen() -> Study:
     return load_study(FROZEN)
 
 
-def planned(job: str, record: Path = Path("none.tsv"), **names: str) -> plan.Planned:
-    return plan.Planned(job, "mini", names, record)
+def planned(job: str, record: Path = Path("none.tsv"), **names: str) -> planned_costs.Planned:
+    return planned_costs.Planned(job, "mini", names, record)
 
 
 def known(study: Study, job: str, **names: str) -> Request:
     """Return a job as plans have it, with its network."""
-    request = plan._request_of_planned_job(find_job(job), study, names)
+    request = planned_costs._request_of_planned_job(find_job(job), study, names)
     return replace(request, network=costs.count_network(study, request.names["model"]))
 
 
@@ -87,7 +91,7 @@ def test_frames_of_an_unknown_number_are_guessed(frozen: Study) -> None:
     job = find_job("draw_video")
     for shown, passes in ((None, UNCOUNTED_FRAMES), (30, 30)):
         study = replace(frozen, videos={"walk": replace(walk, frames=shown)})
-        request = plan._request_of_planned_job(job, study, {"video": "walk"})
+        request = planned_costs._request_of_planned_job(job, study, {"video": "walk"})
         work = costs.work(job, request)
         assert (work.passes, work.batch, work.most) == (passes, 1, True)
         assert request.names == {"video": "walk", "model": "vit"}
@@ -147,7 +151,7 @@ def test_records_are_looked_for_where_the_rule_writes_them(name: str) -> None:
     first, *_ = rule.paths("output", **NAMES)
     (written_to,) = rule.paths("benchmark", **NAMES)
     names = {"format": "format"} if "{format}" in rule.part("output") else {}
-    job = _describe_job(Asked(None, {}), Path(place, first), "any", "mini", names)
+    job = _planned_job_of_snakemake(Asked(None, {}), Path(place, first), "any", "mini", names)
     assert job.record == Path("benchmarks", written_to)
 
 
@@ -160,7 +164,7 @@ def test_where_seconds_come_from(frozen: Study) -> None:
         planned("measure", **OF_VIT, measure="cka"),
     ]
     ran = {"fit": 7.0}
-    found = plan.costs_of_planned_jobs(
+    found = planned_costs.costs_of_planned_jobs(
         frozen, jobs, lambda job: ran.get(job.names.get("measure")), lambda _, model: 0.25
     )
     kinds = ["measure fit", "predict", "tabulate", "measure hessian"]
@@ -173,19 +177,23 @@ def test_where_seconds_come_from(frozen: Study) -> None:
 
 def test_a_plan_says_what_jobs_ask_for(frozen: Study) -> None:
     jobs = [planned("extract_latents", **OF_VIT), planned("tabulate", table="fit")]
-    shard, table = plan.costs_of_planned_jobs(frozen, jobs, lambda job: None, lambda _, model: 0.25)
+    shard, table = planned_costs.costs_of_planned_jobs(
+        frozen, jobs, lambda job: None, lambda _, model: 0.25
+    )
     asked = find_job("extract_latents"), known(frozen, "extract_latents", **OF_VIT)
     assert (shard.megabytes, shard.minutes) == (costs.megabytes(*asked), costs.minutes(*asked))
     # It runs where Snakemake does.
     assert (table.megabytes, table.minutes) == (0, 0)
-    both = plan.planned_costs_by_kind([shard, replace(shard, megabytes=shard.megabytes + 1)])
+    both = planned_costs.planned_costs_by_kind(
+        [shard, replace(shard, megabytes=shard.megabytes + 1)]
+    )
     assert [(row.megabytes, row.minutes) for row in both] == [(shard.megabytes + 1, shard.minutes)]
 
 
 def test_another_machine_is_planned_for_by_its_rate(frozen: Study) -> None:
     job = planned("predict", **OF_VIT)
-    (cost,) = plan.costs_of_planned_jobs(
-        frozen, [job], lambda job: None, partial(plan.time_by_rate, 1e9)
+    (cost,) = planned_costs.costs_of_planned_jobs(
+        frozen, [job], lambda job: None, partial(planned_costs.time_by_rate, 1e9)
     )
     operations = costs.count_network(frozen, "vit").operations
     assert cost.seconds == costs.START_WITH_TORCH + 2000 * operations / 1e9
@@ -201,17 +209,17 @@ def test_images_are_counted_where_a_study_does_not_say(frozen: Study, tmp_path: 
     )
     study = replace(frozen, data={"shapes32": data})
     building = planned("build_split", dataset="shapes32", split="test")
-    assert [*plan.say_what_planned_jobs_lack(study, [building])] == [
+    assert [*planned_costs.say_what_planned_jobs_lack(study, [building])] == [
         f"There are no images yet of data.shapes32: {folder} is not there."
     ]
     (folder / "one").mkdir(parents=True)
     for name in ("a.png", "b.png", "c.txt"):
         (folder / "one" / name).touch()
-    assert [*plan.say_what_planned_jobs_lack(study, [building])] == []
-    assert plan._request_of_planned_job(find_job("predict"), study, OF_VIT).images == 2
+    assert [*planned_costs.say_what_planned_jobs_lack(study, [building])] == []
+    assert planned_costs._request_of_planned_job(find_job("predict"), study, OF_VIT).images == 2
     archive = {"shapes32": replace(data, source={"kind": "cifar100"})}
     assert (
-        plan._request_of_planned_job(
+        planned_costs._request_of_planned_job(
             find_job("predict"), replace(study, data=archive), OF_VIT
         ).images
         == 10_000
@@ -225,30 +233,32 @@ def test_what_is_not_known_is_unknown(frozen: Study) -> None:
     )
     study = replace(frozen, data={"shapes32": data})
     job = planned("predict", **OF_VIT)
-    (cost,) = plan.costs_of_planned_jobs(study, [job], lambda job: None, lambda _, model: 0.25)
+    (cost,) = planned_costs.costs_of_planned_jobs(
+        study, [job], lambda job: None, lambda _, model: 0.25
+    )
     assert (cost.seconds, cost.source) == (None, "unknown")
 
 
 def test_costs_are_summed(frozen: Study) -> None:
-    sums = plan.planned_costs_by_kind(
+    sums = planned_costs.planned_costs_by_kind(
         [
-            plan.Cost("tabulate", None, None, 1.0, "defaults"),
-            plan.Cost("predict", 10, 5, 3600.0, "calibration"),
-            plan.Cost("predict", 20, None, None, "unknown"),
+            planned_costs.Cost("tabulate", None, None, 1.0, "defaults"),
+            planned_costs.Cost("predict", 10, 5, 3600.0, "calibration"),
+            planned_costs.Cost("predict", 20, None, None, "unknown"),
         ]
     )
     assert [(row.job, row.jobs, row.passes, row.bytes) for row in sums] == [
         ("predict", 2, 30, 5),
         ("tabulate", 1, 0, 0),
     ]
-    text = plan.as_text(frozen, sums, ["Latents are kept."])
+    text = plan_as_text(frozen, sums, ["Latents are kept."])
     assert "calibration, unknown" in text
     assert "Latents are kept." in text
     assert "not in the sum" in text
     assert "build-up" not in text
-    deciding = [plan.Cost("decide_step", None, None, 1, "defaults")]
-    assert "A build-up is decided step by step" in plan.as_text(
-        frozen, plan.planned_costs_by_kind(deciding), []
+    deciding = [planned_costs.Cost("decide_step", None, None, 1, "defaults")]
+    assert "A build-up is decided step by step" in plan_as_text(
+        frozen, planned_costs.planned_costs_by_kind(deciding), []
     )
     assert any(line.split()[:3] == ["all", "3", "30"] for line in text.splitlines())
 

@@ -7,6 +7,7 @@ import csv
 import json
 import os
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -18,8 +19,11 @@ from vitscope.commands.workflow import Asked
 from vitscope.errors import VitscopeError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from vitscope.jobs.job import Names
-    from vitscope.planning.plan import Planned
+    from vitscope.planning.planned_costs import Cost, Planned
+    from vitscope.settings.study import Study
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -41,7 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Print the plan of every study that has jobs to run."""
-    from vitscope.planning import plan
+    from vitscope.planning import planned_costs
     from vitscope.planning.costs import COUNTED, say_what_latents_cost
     from vitscope.studies.loading import find_studies
 
@@ -50,23 +54,57 @@ def run(arguments: Namespace) -> None:
     workflow.refuse_without_snakemake()
     asked = workflow.asked_for(arguments.study)
     studies = find_studies(asked.settings, "config/config.yaml")
-    planned: dict[str, list[plan.Planned]] = {}
+    planned: dict[str, list[planned_costs.Planned]] = {}
     for job in list_jobs(asked, *(arguments.targets or asked.targets)):
         planned.setdefault(job.study, []).append(job)
     if not planned:
         print("Nothing to be done.")
     # Time networks on one thread, as jobs run; libraries read this when they are imported.
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    rate = partial(plan.time_by_rate, arguments.rate) if arguments.rate else plan.time_pass
+    rate = (
+        partial(planned_costs.time_by_rate, arguments.rate)
+        if arguments.rate
+        else planned_costs.time_pass
+    )
     for name, of_study in planned.items():
         study = studies[name]
-        kinds = plan.planned_costs_by_kind(
-            plan.costs_of_planned_jobs(study, of_study, seconds_of_earlier_run, rate)
+        kinds = planned_costs.planned_costs_by_kind(
+            planned_costs.costs_of_planned_jobs(study, of_study, seconds_of_earlier_run, rate)
         )
         latents = say_what_latents_cost(study, studies.keep_latents_gb, COUNTED)
-        print(
-            plan.as_text(study, kinds, [latents, *plan.say_what_planned_jobs_lack(study, of_study)])
-        )
+        lacking = planned_costs.say_what_planned_jobs_lack(study, of_study)
+        print(plan_as_text(study, kinds, [latents, *lacking]))
+
+
+def plan_as_text(study: "Study", kinds: "list[Cost]", remarks: "Iterable[str]") -> str:
+    """Return the plan as a table for a terminal, followed by sums and remarks."""
+    from vitscope.planning.planned_costs import sum_of_planned_costs
+
+    total = replace(
+        sum_of_planned_costs("all", kinds), source="one after another, on one core each"
+    )
+    lines = [
+        f"Plan of {study.name}: {study.title}",
+        f"{'job':<35}{'jobs':>7}{'passes':>14}{'GB':>11}{'hours':>10}{'MB':>9}{'minutes':>8}"
+        f"  hours from",
+        *map(_format_planned_cost, kinds),
+        _format_planned_cost(total),
+        "MB and minutes are the most that a job asks a cluster for.",
+        *remarks,
+    ]
+    if any("unknown" in row.source for row in kinds):
+        lines.append("Hours of what is unknown are not in the sum.")
+    if any(row.job == "decide_step" for row in kinds):
+        lines.append("A build-up is decided step by step: what it has later is not in the sum.")
+    return "\n".join(lines)
+
+
+def _format_planned_cost(row: "Cost") -> str:
+    return (
+        f"{row.job:<35}{row.jobs:>7,}{row.passes:>14,}{(row.bytes or 0) / 1e9:>11.3f}"
+        f"{(row.seconds or 0) / 3600:>10.3f}{row.megabytes or '':>9}{row.minutes or '':>8}"
+        f"  {row.source}"
+    )
 
 
 def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
@@ -84,12 +122,14 @@ def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
     lines = csv.DictReader(summary.splitlines(), delimiter="\t")
     pending = {line["output_file"] for line in lines if line["plan"] == "update pending"}
     found = {output: job for output, *job in map(json.loads, noted) if output in pending}
-    return [_describe_job(asked, Path(output), *job) for output, job in found.items()]
+    return [_planned_job_of_snakemake(asked, Path(output), *job) for output, job in found.items()]
 
 
-def _describe_job(asked: Asked, output: Path, job: str, study: str, names: "Names") -> "Planned":
+def _planned_job_of_snakemake(
+    asked: Asked, output: Path, job: str, study: str, names: "Names"
+) -> "Planned":
     """Return a planned job; the path of its record mirrors the path of its first output."""
-    from vitscope.planning.plan import Planned
+    from vitscope.planning.planned_costs import Planned
 
     records, figures = Path(asked.folders["benchmarks"]), Path(asked.folders["figures"])
     if output.is_relative_to(figures):

@@ -108,7 +108,7 @@ CENTRE: dict[str, Any] = {"marker": "+", "markersize": 4, "markeredgewidth": THI
 CENTRE |= {"color": "white", "linestyle": ""}
 # Networks on a map of the loss, and their names.
 NETWORK: dict[str, Any] = {"s": 20, "edgecolors": "white", "linewidths": CURVE, "zorder": 3}
-NETWORK_NAME: dict[str, Any] = {"ha": "center", "fontsize": "x-small", "color": "black"}
+NETWORK_NAME: dict[str, Any] = {"fontsize": "x-small", "color": "black"}
 NETWORK_NAME["bbox"] = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.8}
 # The beginning of a stage, on a map of similarity.
 BOUNDARY: dict[str, Any] = {"color": "white", "linewidth": 0.6}

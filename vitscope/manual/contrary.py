@@ -1,6 +1,7 @@
 """List what two studies measured contrary to the paper, claim by claim, with the numbers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -37,12 +38,16 @@ def list_contrary(
             )
 
 
-def is_contrary(row: Mapping[Any, Any]) -> bool:
-    """Tell whether a row fails, or is open with a value that speaks against its claim."""
-    if str(row["holds"]).startswith(FAILS):
-        return True
-    against = row["measured_value"] <= row["holds_above"]
-    return bool(str(row["holds"]).startswith(OPEN) and against)
+def _is_contrary(rows: Sequence[Mapping[Any, Any]]) -> bool:
+    """Tell whether a claim fails, or is open with a value that speaks against it.
+
+    `rows` are those of the trainings of a recipe, whose mean is the value, or of one network.
+    """
+    verdict = str(rows[0]["holds"])
+    value = mean(row["measured_value"] for row in rows)
+    return verdict.startswith(FAILS) or (
+        verdict.startswith(OPEN) and value < rows[0]["holds_above"]
+    )
 
 
 def _of_study(study: str, rows: "pd.DataFrame", labels: Mapping[str, str]) -> Iterator[str]:
@@ -53,7 +58,7 @@ def _of_study(study: str, rows: "pd.DataFrame", labels: Mapping[str, str]) -> It
         found = [
             each
             for each in recipes
-            if is_contrary(each[0]) and str(each[0]["holds"]).startswith(verdict)
+            if _is_contrary(each) and str(each[0]["holds"]).startswith(verdict)
         ]
         if found:
             known = f"{len(found)} of {len(recipes)} {of}"

@@ -83,24 +83,6 @@ def spread_of_resamples(found: Array) -> Spread:
     return Spread(low, high, found[:KEPT])
 
 
-def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:
-    """Return a row for each disturbance: the accuracy without and with it, and the change.
-
-    `clean` (N,) says for each image whether its class is found. `disturbed` (N, K) says the same
-    for each image and disturbance or, if disturbances are drawn several times, has the share of
-    draws in which the class is found. The interval is for the difference on the same images.
-    """
-    changes = 100 * (disturbed.astype(np.float64) - clean.astype(np.float64)[:, None])
-    return pd.DataFrame(
-        {
-            "clean_accuracy": clean.mean(dtype=np.float64),
-            "accuracy": disturbed.mean(axis=0, dtype=np.float64),
-            "change": changes.mean(axis=0),
-            **spread(changes, resamples, seed).columns("change"),
-        }
-    )
-
-
 def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFrame:
     """Return the table of a part; `values` holds an array (images,) for each cut point."""
     tables = [

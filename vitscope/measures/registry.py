@@ -108,6 +108,16 @@ class Registry:
         """Return the kinds of figures, by their names in studies."""
         return _kinds_of_shared_measures() | _kinds_of(self.own.values())
 
+    def kind(self, name: str) -> FigureKind:
+        """Return a kind of figure by its name; refuse one that there is not."""
+        known = self.kinds()
+        if name not in known:
+            raise VitscopeError(
+                f"There is no kind of figure '{name}'.{nearest(name, known)} There are "
+                f"{', '.join(sorted(known))}.{installed().left_out}"
+            )
+        return known[name]
+
     def claims_of(self, measure: str) -> "Mapping[str, Evidence]":
         """Return the claims about a measure and their evidence, by kind of figure."""
         found = {}
@@ -127,7 +137,8 @@ class Registry:
 
 
 SHARED = Registry()
-names, declared, kinds = SHARED.names, SHARED.declared, SHARED.kinds
+names, declared = SHARED.names, SHARED.declared
+kinds, kind = SHARED.kinds, SHARED.kind
 claims_of = SHARED.claims_of
 columns_of, part_columns_of = SHARED.columns_of, SHARED.part_columns_of
 

@@ -11,7 +11,7 @@ import pandas as pd
 from vitscope.claims.intervals import known_share_interval
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.measures.per_image import spread_of
+from vitscope.measures.per_image import spread, spread_of
 
 CUTOFF = 0.9
 BINS = 10
@@ -118,3 +118,21 @@ def with_accuracy_intervals(bins: pd.DataFrame) -> pd.DataFrame:
     found = [known_share_interval(share, int(images)) for share, images in shares]
     low, high = zip(*found, strict=True) if found else ((), ())
     return bins.assign(ci_low=list(low), ci_high=list(high))
+
+
+def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:
+    """Return a row for each disturbance: the accuracy without and with it, and the change.
+
+    `clean` (N,) says for each image whether its class is found. `disturbed` (N, K) says the same
+    for each image and disturbance or, if disturbances are drawn several times, has the share of
+    draws in which the class is found. The interval is for the difference on the same images.
+    """
+    changes = 100 * (disturbed.astype(np.float64) - clean.astype(np.float64)[:, None])
+    return pd.DataFrame(
+        {
+            "clean_accuracy": clean.mean(dtype=np.float64),
+            "accuracy": disturbed.mean(axis=0, dtype=np.float64),
+            "change": changes.mean(axis=0),
+            **spread(changes, resamples, seed).columns("change"),
+        }
+    )

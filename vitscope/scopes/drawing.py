@@ -10,7 +10,7 @@ import pandas as pd
 
 from vitscope.claims.points import PublishedCurve
 from vitscope.drawing.figure import Member
-from vitscope.errors import VitscopeError, nearest
+from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.measures.captions import title_of
 from vitscope.package_data import STYLE
@@ -35,7 +35,7 @@ def draw_kind_from_tables(
     """Draw a figure of a kind from its tables, in the given axes or as a figure of its own."""
     from vitscope.drawing.from_tables import draw_from_tables
 
-    shown = kind_of_figure(kind)
+    shown = registry.kind(kind)
     curves = published if shown.drawn_columns else None
     function, values = shown.draw, {**shown.values, **options}
     return draw_styled(
@@ -61,15 +61,6 @@ def draw_styled(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "
             f"that are given: leave ax out, and take the figure that is returned."
         )
     return figure
-
-
-def kind_of_figure(name: str) -> Any:
-    if name not in registry.kinds():
-        raise VitscopeError(
-            f"There is no kind of figure '{name}'.{nearest(name, registry.kinds())} There are "
-            f"{', '.join(sorted(registry.kinds()))}.{registry.installed().left_out}"
-        )
-    return registry.kinds()[name]
 
 
 def show_in_notebooks() -> None:

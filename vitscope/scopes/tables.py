@@ -22,7 +22,6 @@ from vitscope.scopes.drawing import (
     DOTS_PER_INCH,
     draw_kind_from_tables,
     draw_styled,
-    kind_of_figure,
     show_in_notebooks,
 )
 from vitscope.settings.snapshots import END
@@ -94,7 +93,7 @@ class Tables:
         A figure of a single panel is drawn in `ax`, if given. `options` are keys of the kind, such
         as `over=True` for `attention_heads`.
         """
-        known = _OF_OWN if kind in self.own() else [*kind_of_figure(kind).option_keys]
+        known = _OF_OWN if kind in self.own() else [*registry.kind(kind).option_keys]
         for name in options:
             if name not in known:
                 raise VitscopeError(
@@ -156,7 +155,7 @@ class Tables:
     def _draw_members(
         self, kind: str, members: Sequence[Member], ax: "Axes | None", options: Any = None
     ) -> "Figure":
-        tables = {name: self._whole_table(name) for name in kind_of_figure(kind).tables}
+        tables = {name: self._whole_table(name) for name in registry.kind(kind).tables}
         return draw_kind_from_tables(
             kind, tables, members, {}, self._snapshots_of_kind(kind), ax, options or {}
         )
@@ -194,7 +193,7 @@ class Tables:
     def _claims_of_kind(self, kind: str) -> pd.DataFrame | None:
         if kind in self.own():
             return None
-        evidence = registry.claims_of(kind_of_figure(kind).measure).get(kind)
+        evidence = registry.claims_of(registry.kind(kind).measure).get(kind)
         if evidence is None:
             return None
         names = {evidence.table, "blocks"}

@@ -28,7 +28,7 @@ from vitscope.measures.branches.lesion import (
     lesioned,
     measure_lesion,
 )
-from vitscope.measures.per_image import accuracy_changes
+from vitscope.measures.scores import accuracy_changes
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.cut_points import CUT_POINT, Addition, Join

@@ -21,7 +21,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
-from vitscope.measures.per_image import accuracy_changes
+from vitscope.measures.scores import accuracy_changes
 from vitscope.networks.building.networks import logits_of_network, without_fast_path
 from vitscope.networks.finding.cut_points import CUT_POINT, Alike, CutPoint, Join, OperationId
 from vitscope.networks.running.joins import PROVED, Silencing, refuse_unproven_capture

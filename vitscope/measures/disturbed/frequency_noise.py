@@ -17,7 +17,7 @@ from vitscope.measures.disturbed.classify import Disturb, classify_disturbed
 from vitscope.measures.disturbed.measure import noise_ring_sides
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
-from vitscope.measures.per_image import accuracy_changes
+from vitscope.measures.scores import accuracy_changes
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -26,7 +26,7 @@ _LEAST = 2.4  # the narrowest panel, with names in it
 _BESIDE = 0.95  # the width of the labels and the colour bar of a panel
 _AROUND = 0.3  # the height of the labels of a panel
 _PAGE, _LOW = 9.0, 1.6  # the height of a page, and of a row of many, which takes several
-_LETTERS = 12  # of a line of a network's name
+_LETTERS = 18  # of a line of a network's name
 _MODELS = [f"{prefix}model" for prefix in PREFIXES]
 _AXIS = "Distance of weights"
 
@@ -110,7 +110,12 @@ def _name_networks(axes: Axes, rows: pd.DataFrame, by_name: Mapping[str, Member]
     for number, key in enumerate(_MODELS, 1):
         at = rows[rows["network"] == number].iloc[0]
         name = fill(by_name[at[key]].label, _LETTERS, break_long_words=False)
-        # Away from the middle of the triangle.
+        # Away from the middle of the triangle, and within the panel.
+        place, across, aligned = (
+            (0.02, "axes fraction", "left"),
+            (0.98, "axes fraction", "right"),
+            (at["x"], "data", "center"),
+        )[number - 1]
         side, away = ("bottom", 5) if number == len(_MODELS) else ("top", -5)
-        how = {"textcoords": "offset points", "va": side, **NETWORK_NAME}
-        axes.annotate(name, (at["x"], at["y"]), (0, away), **how)
+        how = {"textcoords": (across, "offset points"), "va": side, **NETWORK_NAME, "ha": aligned}
+        axes.annotate(name, (at["x"], at["y"]), (place, away), **how)

@@ -139,11 +139,11 @@ def planned_costs_by_kind(costs: Iterable[Cost]) -> list[Cost]:
     kinds: dict[str, list[Cost]] = {}
     for cost in costs:
         kinds.setdefault(cost.job, []).append(cost)
-    sums = [_sum_of_planned_costs(kind, of_kind) for kind, of_kind in kinds.items()]
+    sums = [sum_of_planned_costs(kind, of_kind) for kind, of_kind in kinds.items()]
     return sorted(sums, key=lambda row: -(row.seconds or 0))
 
 
-def _sum_of_planned_costs(kind: str, costs: list[Cost]) -> Cost:
+def sum_of_planned_costs(kind: str, costs: list[Cost]) -> Cost:
     return Cost(
         kind,
         sum(cost.passes or 0 for cost in costs),
@@ -163,32 +163,3 @@ def say_what_planned_jobs_lack(study: Study, jobs: Iterable[Planned]) -> Iterato
         if not local_path_exists(source, split):
             path = local_path(source, split)
             yield f"There are no images yet of data.{names['dataset']}: {path} is not there."
-
-
-def as_text(study: Study, kinds: list[Cost], remarks: Iterable[str]) -> str:
-    """Return the plan as a table for a terminal, followed by sums and remarks."""
-    total = replace(
-        _sum_of_planned_costs("all", kinds), source="one after another, on one core each"
-    )
-    lines = [
-        f"Plan of {study.name}: {study.title}",
-        f"{'job':<35}{'jobs':>7}{'passes':>14}{'GB':>11}{'hours':>10}{'MB':>9}{'minutes':>8}"
-        f"  hours from",
-        *map(_format_planned_cost, kinds),
-        _format_planned_cost(total),
-        "MB and minutes are the most that a job asks a cluster for.",
-        *remarks,
-    ]
-    if any("unknown" in row.source for row in kinds):
-        lines.append("Hours of what is unknown are not in the sum.")
-    if any(row.job == "decide_step" for row in kinds):
-        lines.append("A build-up is decided step by step: what it has later is not in the sum.")
-    return "\n".join(lines)
-
-
-def _format_planned_cost(row: Cost) -> str:
-    return (
-        f"{row.job:<35}{row.jobs:>7,}{row.passes:>14,}{(row.bytes or 0) / 1e9:>11.3f}"
-        f"{(row.seconds or 0) / 3600:>10.3f}{row.megabytes or '':>9}{row.minutes or '':>8}"
-        f"  {row.source}"
-    )
