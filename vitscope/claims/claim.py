@@ -162,18 +162,14 @@ _AUGMENTED = (
 )
 
 
-def trained_alike(pairs: list[Subject], models: Models) -> list[Subject]:
-    """Keep the pairs of which both were trained on as many images, made alike."""
+def attention_against_convolution_alike(models: Models) -> list[Subject]:
+    """Pair as `attention_against_convolution` does, if both were trained on images made alike."""
     made = {
         model: [traits.settings.get(f"training.{key}") for key in _AUGMENTED]
         for model, traits in models.items()
     }
+    pairs = attention_against_convolution(models)
     return [(ours, theirs) for ours, theirs in pairs if made[ours] == made[theirs]]
-
-
-def attention_against_convolution_alike(models: Models) -> list[Subject]:
-    """Pair as `attention_against_convolution` does, if both were trained on images made alike."""
-    return trained_alike(attention_against_convolution(models), models)
 
 
 def hybrid_against_convolution(models: Models) -> list[Subject]:
