@@ -1,12 +1,15 @@
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
+from tests.compare import EXPECTED
 from tests.helpers.claims import variances, with_resamples
 from tests.helpers.studies import mini, mini_with
 from vitscope.drawing.figure import Member, figure_as_table
 from vitscope.drawing.looks import look_of
 from vitscope.jobs.describing import describe_member
+from vitscope.jobs.figures import figures_counted_in_overview_job, figures_for_overview_job
 from vitscope.jobs.job import Resources
 from vitscope.jobs.tables import export_table_job
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
@@ -57,3 +60,21 @@ def test_the_data_of_a_figure_has_no_resamples() -> None:
     points = figure_as_table({"feature_variance": TABLE}, [Member("m", "M", "vit")], {})
     assert {*PLAIN} <= {*points}
     assert not [name for name in points if name.endswith("_resampled")]
+
+
+@pytest.mark.parametrize("name", ["mini", "cifar100"])
+def test_the_overview_counts_its_claims_in_all_networks_that_any_figure_counts_them_in(
+    name: str,
+) -> None:
+    study = load_study(BUNDLED_STUDIES / f"{name}.yaml")
+    folder = EXPECTED if name == "mini" else EXPECTED / name
+    claims = pd.read_csv(folder / "claims.csv")
+    shown = claims[claims["figure"].isin(figures_for_overview_job(study))]
+    wanted = claims[claims["claim"].isin(shown["claim"])]
+    counted = claims[claims["figure"].isin(figures_counted_in_overview_job(study))]
+    key = ["claim", "model", "versus", "snapshot"]
+    missing = set(map(tuple, wanted[key].fillna("").values)) - set(
+        map(tuple, counted[key].fillna("").values)
+    )
+    assert not missing
+    assert {*wanted["model"]} > {*shown["model"]}

@@ -195,9 +195,16 @@ def _figures_by_claims(study: Study) -> dict[str, list[str]]:
 
 
 def figures_counted_in_overview_job(study: Study) -> list[str]:
-    """Return the figures whose claims the overview counts: those that share claims with its own."""
-    shown = {*figures_for_overview_job(study)}
-    return [name for same in _figures_by_claims(study).values() if shown & {*same} for name in same]
+    """Return the figures whose claims the overview counts: those of the measures that it shows.
+
+    Kinds of a measure may make the same claims, each of networks of its own.
+    """
+    names = {*figures_for_overview_job(study)} & {*study.figures}
+    shown = {study.figures[name].measure for name in names}
+    counting = {name for same in _figures_by_claims(study).values() for name in same}
+    return [
+        name for name, each in study.figures.items() if name in counting and each.measure in shown
+    ]
 
 
 _BUILDUP_SKETCH = "vitscope.buildup.figure:sketch_buildup"
