@@ -12,6 +12,7 @@ from given import SIDE, as_given
 from reference import selective_scan_ref as selective_scan_fn
 from torch import Tensor, nn
 from torch.nn.functional import silu
+from vitscope_scans.compute import measure_scan_maps
 from vitscope_scans.finding import Scan, calling, scans_of
 
 from vitscope.errors import VitscopeError
@@ -170,6 +171,16 @@ def test_what_nobody_can_place_is_refused(make: Callable[[Tensor], Tensor], why:
     with pytest.raises(VitscopeError) as refused:
         scans_of(as_given(nn.Sequential(Scanning(make))))
     assert str(refused.value) == f"models.net: {why}"
+
+
+def test_a_path_that_fills_no_rows_and_columns_has_no_map() -> None:
+    network = nn.Sequential(Scanning(lambda x: x.flatten(2)[..., :-1]))
+    given = as_given(network)
+    ((scan,),) = scans_of(given).values()
+    assert len(scan.tokens.places) == (SIDE // 4) ** 2 - 1
+    shows, chosen = {"block": -1, "queries": None}, {"images": 1, "seed": 0}
+    with pytest.raises(VitscopeError, match=r"models.net: what '0' scans does not fill rows and"):
+        measure_scan_maps(given, shows, chosen)
 
 
 class Convolving(nn.Module):

@@ -58,6 +58,13 @@ def measure_scans(given: OnModel, shard: int, selection: Given) -> pd.DataFrame:
 
 def measure_scan_maps(given: OnModel, shows: Given, chosen: Given) -> pd.DataFrame:
     network, blocks = given.network.eval().to(given.device), scans_of(given)
+    for index, scans in blocks.items():
+        rows, columns = scans[0].tokens.grid
+        if len(scans[0].tokens.places) != rows * columns:
+            raise VitscopeError(
+                f"models.{given.model}: what '{given.cut_points[index].name}' scans does not fill "
+                f"rows and columns, so that it has no map: leave the model out of this figure."
+            )
     number, count = shows["block"], len(blocks)
     if not -count <= number < count:
         raise VitscopeError(
