@@ -1,5 +1,6 @@
 """The Hessian: against closed forms and exact second derivatives, and what cannot be measured."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tests.helpers.recording import record_here
 from tests.measures.hessian.networks import DECAY, Dropping, batch_of, every_tiny, exact, tiny
@@ -87,16 +89,40 @@ class Lopsided(torch.autograd.Function):
         return gradient * values.roll(1)
 
 
-class Fused(nn.Module):
-    """A classifier with fused attention that has no switch."""
+class Attending(nn.Module):
+    """A classifier whose attention is computed by a given function."""
 
-    def __init__(self) -> None:
+    def __init__(self, attend: Callable[..., Tensor]) -> None:
         super().__init__()
-        self.linear = nn.Linear(6, 3)
+        torch.manual_seed(0)
+        self.linear, self.attend = nn.Linear(6, 3), attend
 
     def forward(self, images: Tensor) -> Tensor:
         tokens = images.flatten(2)[:, None] * self.linear.weight
-        return functional.scaled_dot_product_attention(tokens, tokens, tokens).sum(3)[:, 0]
+        return self.attend(tokens, tokens, tokens).sum(3)[:, 0]
+
+
+def by_hand(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1) @ value
+
+
+def of_a_kernel(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    attended: Tensor = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(query, key, value)
+    return attended[0]
+
+
+class Multihead(nn.Module):
+    """A classifier by the module of torch, which calls a fused kernel where it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.attention, self.head = nn.MultiheadAttention(6, 2, batch_first=True), nn.Linear(6, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        tokens = images.flatten(2)
+        attended, _ = self.attention(tokens, tokens, tokens, need_weights=False)
+        return self.head((tokens + attended).mean(1))
 
 
 def test_dropout_that_stays_on_is_refused() -> None:
@@ -123,10 +149,30 @@ def test_a_derivative_that_is_none_is_refused() -> None:
     require_deterministic_hessian(lambda: Hessian(cubes.exp().sum(), [weights], [0.0]))
 
 
+def test_attention_of_torch_has_the_hessian_of_attention_by_hand() -> None:
+    images, targets = batch_of((2, 3, 2, 3))
+    found = [
+        hessian_of_model(Attending(attend), images, targets, 0.1)
+        for attend in (functional.scaled_dot_product_attention, by_hand)
+    ]
+    for vector in torch.eye(found[0].size):
+        torch.testing.assert_close(found[0](vector), found[1](vector), rtol=1e-5, atol=1e-6)
+
+
+def test_a_module_of_attention_has_the_hessian_of_its_exact_second_derivatives() -> None:
+    images, targets = batch_of((2, 3, 2, 3))
+    model = Multihead()
+    with sdpa_kernel(SDPBackend.MATH):
+        expected = exact(model, images, targets, 0.0)
+    found = hessian_of_model(model, images, targets, 0.0)
+    columns = torch.stack([found(vector) for vector in torch.eye(found.size)])
+    np.testing.assert_allclose(columns.numpy(), expected, rtol=1e-4, atol=1e-6)
+
+
 def test_attention_without_second_derivatives_is_refused() -> None:
     images, targets = batch_of((2, 3, 2, 3))
     with pytest.raises(VitscopeError, match=r"ScaledDotProduct.* has no second derivative"):
-        hessian_of_model(Fused(), images, targets, 0.0)
+        hessian_of_model(Attending(of_a_kernel), images, targets, 0.0)
 
 
 def test_a_network_that_diverged_is_refused() -> None:

@@ -66,9 +66,6 @@ def test_every_measure_gives_the_network_back(kind: type[nn.Module]) -> None:
     there = in_memory(attends=kind is Transformer)
     assert {*there, "predictions"} - {*OF_SOME_NETWORKS} == {*scope.available()}
     for name in scope.available():
-        if name.startswith("hessian") and kind is Transformer:
-            # Attention of torch has no second derivative where it is fused: it is refused.
-            continue
         assert len(scope.table(name)) > 0
         assert state(model) == before, name
 

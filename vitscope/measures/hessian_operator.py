@@ -10,6 +10,7 @@ code that `torch.compile` generates has no second derivative.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from typing import Self
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
@@ -172,9 +174,17 @@ def _require_second_derivatives(loss: Tensor) -> None:
     fused = sorted({n.name() for n in _graph_nodes(loss.grad_fn) if "ScaledDotProduct" in n.name()})
     if fused:
         raise VitscopeError(
-            f"The model computes attention by {fused[0]}, which has no second derivative: give its "
-            "modules a switch `fused_attn`, as those of timm have one."
+            f"The model computes attention by {fused[0]}, which has no second derivative: let it "
+            "call torch.nn.functional.scaled_dot_product_attention, or give its modules a switch "
+            "`fused_attn`, as those of timm have one."
         )
+
+
+@contextmanager
+def _differentiable_attention(model: nn.Module) -> Iterator[None]:
+    """Compute attention by operations that have a second derivative, wherever a model has it."""
+    with plain_attention(model), sdpa_kernel(SDPBackend.MATH):
+        yield
 
 
 def _decay_by_tensor(model: nn.Module, weight_decay: float) -> list[float]:
@@ -186,7 +196,7 @@ def _logits_and_loss_for_hessian(
     model: nn.Module, images: Tensor, targets: Tensor
 ) -> tuple[Tensor, Tensor]:
     model.eval()
-    with plain_attention(model):
+    with _differentiable_attention(model):
         logits = model(images)
     loss = functional.cross_entropy(logits, targets)
     if not loss.isfinite():
@@ -214,7 +224,7 @@ def hessian_of_model(
 def loss_of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float) -> float:
     """Return the loss whose Hessian `hessian_of_model` returns."""
     model.eval()
-    with torch.no_grad(), plain_attention(model):
+    with torch.no_grad(), _differentiable_attention(model):
         loss = functional.cross_entropy(model(images), targets)
         each = zip(
             trained_parameters(model).values(), _decay_by_tensor(model, weight_decay), strict=True

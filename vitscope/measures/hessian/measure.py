@@ -53,7 +53,8 @@ values. If several eigenvalues are exactly equal, only one of them may be found.
 
 Before any spectrum, a job builds the Hessian of eight images twice. It refuses a network if the two
 differ by more than rounding, for example because dropout stays on, or if the Hessian is not
-symmetric. Attention is computed without fused kernels, which have no second derivative.
+symmetric. Attention of torch and of timm is computed without fused kernels, which have no second
+derivative.
 
 The table `curvature`: one row per model, snapshot, batch and part of the network.
 
