@@ -234,11 +234,11 @@ def test_slices_leave_out_what_is_not_finite_and_end_at_the_cut(drawn, table):
     assert first.get_ylim()[1] <= 1.1 * cut_of(table)
 
 
-BOTH = "Not the loss of training: without the L2 term and on clean images"
+BOTH = "The loss without the L2 term and on clean images"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_figure_says_if_its_loss_is_not_that_of_training(drawn, table, kind):
+def test_the_figure_says_if_its_loss_is_without_its_term_or_on_clean_images(drawn, table, kind):
     assert drawn(kind).get_suptitle().strip() == ""
     figure = drawn(kind, table=table.assign(weight_decay=0.0, clean=True))
     assert figure.get_suptitle().strip() == BOTH
@@ -246,7 +246,7 @@ def test_the_figure_says_if_its_loss_is_not_that_of_training(drawn, table, kind)
         landscape_caveats(table.assign(weight_decay=0.0), [VIT]),
         landscape_caveats(table.assign(clean=True), [VIT]),
     )
-    assert f"{one[0]} and {one[1].removeprefix('Not the loss of training: ')}" == BOTH
+    assert f"{one[0]} and {one[1].removeprefix('The loss ')}" == BOTH
 
 
 def test_tables_that_cannot_be_drawn_are_refused(table):

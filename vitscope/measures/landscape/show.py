@@ -115,14 +115,17 @@ def read_landscapes(table: pd.DataFrame, members: Members) -> Landscapes:
 
 
 def landscape_caveats(table: pd.DataFrame, members: Members) -> str:
-    """Return a note on how the loss differs from the loss of training; empty if it does not."""
+    """Return a note on which loss is shown; empty for one with an L2 term on augmented images.
+
+    Whether a network was trained on another one than this, the table does not know.
+    """
     shown = table[table["model"].isin([member.model for member in members])]
     missing = []
     if (shown["weight_decay"] == 0).any():
         missing.append("without the L2 term")
     if shown["clean"].any():
         missing.append("on clean images")
-    return f"Not the loss of training: {' and '.join(missing)}" if missing else ""
+    return f"The loss {' and '.join(missing)}" if missing else ""
 
 
 # The point of view of the paper, in degrees.
