@@ -11,6 +11,7 @@ from matplotlib.patches import Rectangle
 
 from tests.helpers.drawing import styled
 from tests.helpers.shown import flaws
+from vitscope.claims.across_networks import common_statement
 from vitscope.claims.counting import distinct_claims
 from vitscope.drawing.claims_grid import plot_claims_grid, rows_of_grid
 from vitscope.drawing.looks import VERDICT_LOOKS
@@ -76,10 +77,10 @@ def test_every_claim_with_a_verdict_has_a_cell_for_each_network_or_recipe(claims
 
 
 def test_pairs_and_moments_of_a_network_share_a_cell_that_says_in_how_many(claims, grid):
-    rows = distinct_claims(claims[claims["claim"] == "weak_bias_errs_more"])
-    of_vit = rows[rows["model"] == "vit_6"]
+    rows = distinct_claims(claims[claims["claim"] == "msa_has_smaller_positive_eigenvalues"])
+    of_vit = rows[rows["model"] == "vit"]
     assert len(of_vit) > 1
-    count, _, slant = cells_of(grid)[of_vit["statement"].iloc[0], LABELS["vit_6"]]
+    count, _, slant = cells_of(grid)[common_statement(of_vit), "ViT (×3)"]
     assert count == f"{of_vit['holds'].str.startswith('yes').sum()}/{len(of_vit)}"
     assert slant == "oblique"
 
