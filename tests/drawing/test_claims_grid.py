@@ -95,6 +95,20 @@ def test_claims_of_the_paper_come_first_and_the_key_names_every_verdict(claims, 
     assert Counter(text.get_fontsize() < 6 for text in axes.texts)[True] == 0
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_the_key_is_whole_and_above_the_grid_where_networks_are_few(claims, count):
+    models = [*dict.fromkeys(claims["model"])][:count]
+    figure = styled(plot_claims_grid, claims[claims["model"].isin(models)], LABELS, RECIPES)
+    (key,) = figure.legends
+    for dpi in (72, 100, 130, 300):
+        figure.set_dpi(dpi)
+        figure.draw_without_rendering()
+        assert flaws(figure) == []
+        highest = max(text.get_window_extent().y1 for text in figure.axes[0].texts)
+        assert key.get_window_extent().y0 >= highest
+        assert key.get_window_extent().x1 <= figure.bbox.x1
+
+
 def test_rows_are_where_their_cells_are_drawn(claims, grid):
     (axes,) = grid.axes
     places = rows_of_grid(grid)

@@ -1,9 +1,16 @@
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import vitscope
+from tests.helpers.drawing import styled
+from tests.helpers.shown import flaws, legends_of
 from vitscope.claims.counting import say_how_many
+from vitscope.drawing.changes import Change
 from vitscope.drawing.looks import VERDICT_LOOKS
+from vitscope.drawing.network_page import plot_network_page
 from vitscope.jobs.figures import (
     KINDS_OF_PAGE,
     kinds_for_network_page_job,
@@ -11,6 +18,8 @@ from vitscope.jobs.figures import (
 )
 from vitscope.measures.registry import kinds
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+
+CLAIMS = pd.read_csv(Path(__file__).parents[1] / "expected" / "claims.csv")
 
 
 def look(name, **options):
@@ -95,6 +104,49 @@ def test_nothing_leaves_the_page(page):
             box = text.get_window_extent()
             assert box.x0 >= 0
             assert box.x1 <= page.bbox.x1, text.get_text()
+
+
+def assert_all_has_its_place(figure):
+    """Nothing is cut off, and no text lies over another, or over the legend."""
+    assert flaws(figure) == []
+    (legend,) = legends_of(figure)
+    verdicts = [text.get_window_extent() for text in figure.axes[-1].texts]
+    assert all(box.y1 < legend.get_window_extent().y0 for box in verdicts)
+
+
+@pytest.mark.parametrize("name", ["vit", "resnet"])
+def test_all_of_a_page_has_its_place(name, page):
+    figure = page if name == "vit" else look(name).overview()
+    figure.draw_without_rendering()
+    assert_all_has_its_place(figure)
+
+
+@pytest.mark.parametrize("count", [0, 1, 8, 60])
+@pytest.mark.parametrize("panels", [["feature_variance"], ["feature_variance", "mean_token"] * 4])
+def test_there_is_room_for_as_many_verdicts_as_there_are(scope, count, panels):
+    known = CLAIMS[CLAIMS["holds"].notna()].drop_duplicates("statement").head(count)
+    draw = [lambda axes, kind=kind: scope.plot(kind, ax=axes) for kind in panels]
+    figure = styled(plot_network_page, "vit", scope.blocks, draw, known, scope.read)
+    assert len(figure.axes[-1].texts) == 2 * len(known)
+    assert len(known) == count
+    assert_all_has_its_place(figure)
+
+
+@pytest.mark.parametrize("high", [5, 100, 5000])
+def test_labels_of_a_flat_panel_stand_apart_however_long_its_bars(scope, high):
+    """Over several powers of ten, 1 and -1 would be written over 0."""
+
+    def draw(axes):
+        axes.bar([0.25, 0.75], [-high, high])
+        Change("Change (%)", linear=1).scale(axes)
+
+    figure = styled(plot_network_page, "vit", scope.blocks, [draw], CLAIMS.head(3), None)
+    (_, axes, _) = figure.axes
+    low, top = axes.get_ylim()
+    assert low < -high < 0 < high < top
+    assert 0 in axes.get_yticks()
+    assert (1 in axes.get_yticks()) == (high < 100)
+    assert flaws(figure) == []
 
 
 def test_a_network_without_a_classifier_has_a_page():

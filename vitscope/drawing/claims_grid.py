@@ -27,12 +27,13 @@ _LINE = 0.1  # the height of a line of a statement
 _AROUND = 0.03  # the space above and below a statement
 _HEAD = 0.18  # the height of a heading over rows
 _LETTER = 0.052  # the height of a letter of the name of a column
-_KEY = 0.42  # the height of the key
+_KEY = 0.42  # the least height of the key
 _EDGE = 0.06
 
 _LETTERS = 60  # per line of a statement
 _SIZE = 6  # the size of text in points
-_KEY_COLUMNS = 4
+_KEY_COLUMNS = 4  # at most
+_FILLED = 0.93  # the share of the page that the key may fill: at other dpi, letters are wider
 _PALE = 0.75  # the share of white in a verdict on one network
 _SEVERAL = "slanted: of pairs or moments, in how many it holds"
 
@@ -49,7 +50,7 @@ def plot_claims_grid(
     groups = {"Claims of the paper": known[of_paper], "Other claims": known[~of_paper]}
     names = [_name_of_column(name, labels, recipes) for name in columns]
     figure, axes = blank_page(_STATEMENT + _CELL * len(columns) + 2 * _EDGE)
-    below = _KEY + _LETTER * max(map(len, names), default=0) + _EDGE
+    below = _draw_key(figure, {*known["holds"]}) + _LETTER * max(map(len, names), default=0) + _EDGE
     for place, name in enumerate(names):
         x = _STATEMENT + _CELL * (place + 0.5)
         axes.text(x, below - _EDGE, name, rotation=90, ha="center", va="bottom", fontsize=_SIZE)
@@ -60,7 +61,6 @@ def plot_claims_grid(
     height = below + _EDGE
     axes.set(xlim=(-_EDGE, figure.get_figwidth() - _EDGE), ylim=(height, 0))
     figure.set_figheight(height)
-    _draw_key(figure, {*known["holds"]})
     return figure
 
 
@@ -133,11 +133,19 @@ def colors_of_verdict(verdict: str) -> tuple[Any, Any]:
     return ("white" if verdict.endswith("interval") else pale), color
 
 
-def _draw_key(figure: Figure, shown: set[str]) -> None:
+def _draw_key(figure: Figure, shown: set[str]) -> float:
+    """Draw the key in as many columns as fit; return its height in inches."""
     handles = [
         Patch(facecolor=colors_of_verdict(each)[0], edgecolor=of.color, lw=THREAD, label=of.meaning)
         for each, of in VERDICT_LOOKS.items()
         if each in shown
     ]
     handles.append(Patch(facecolor="none", edgecolor="none", label=_SEVERAL))
-    figure.legend(handles=handles, loc="upper left", ncols=_KEY_COLUMNS, fontsize=_SIZE)
+    for columns in range(_KEY_COLUMNS, 0, -1):
+        look: dict[str, Any] = {"loc": "upper left", "ncols": columns, "fontsize": _SIZE}
+        key = figure.legend(handles=handles, **look)
+        taken = key.get_window_extent()
+        if columns == 1 or taken.x1 <= _FILLED * figure.bbox.x1:
+            break
+        key.remove()
+    return max(_KEY, taken.height / figure.dpi + _EDGE)
