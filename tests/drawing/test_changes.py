@@ -117,6 +117,16 @@ def test_a_paired_interval_tells_a_sign_that_the_intervals_of_the_curve_do_not()
     assert (rows["ci_high"] - rows["ci_low"])[0] > 0.1 * rows["variance"][0]
 
 
+def test_ticks_between_powers_of_ten_do_not_run_together():
+    (axes,) = drawn_from("feature_variance", {"feature_variance": table_of("variance")}, [VIT],
+                         change=True).axes  # fmt: skip
+    low, high = axes.get_ylim()
+    ticks = {round(at, 9) for at in axes.yaxis.get_minorticklocs() if low < at < high}
+    expected = {sign * at for sign in (1, -1) for at in (2, 5, 20, 50, 200, 500)}
+    assert ticks == {at for at in expected if low < at < high}
+    assert len(ticks) > 2
+
+
 def test_bars_of_blocks_that_subsample_are_hatched_and_named():
     figure = draw("feature_variance", VIT)
     hatched = [bar for bar in figure.axes[0].patches if bar.get_hatch()]

@@ -78,7 +78,7 @@ class Change:
     def scale(self, *panels: Axes) -> None:
         """Set one scale for panels of measured and of published values."""
         for axes in panels if self.linear else ():
-            axes.set_yscale("symlog", linthresh=self.linear, linscale=0.6, subs=range(2, 10))
+            axes.set_yscale("symlog", linthresh=self.linear, linscale=0.6, subs=(2, 5))
             axes.yaxis.set_major_formatter(lambda value, _: minus(f"{value:g}"))
             # Leave room beyond the longest bars, as this scale shows them.
             axes.autoscale(axis="y")
