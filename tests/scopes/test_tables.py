@@ -161,6 +161,18 @@ def test_what_cannot_be_measured_here(
         ask(scope)
 
 
+def test_a_kind_of_figure_in_place_of_its_table(scope: Scope) -> None:
+    said = "'attention_distance' is a kind of figure: its table is 'attention', and "
+    said += "plot('attention_distance') draws it."
+    assert refusal(scope.table, "attention_distance") == said
+    compared = vitscope.compare({"a": scope, "b": scope})
+    assert refusal(compared.table, "attention_distance") == said
+    assert refusal(compared.changes, "attention_distance") == said
+    with pytest.raises(AttributeError) as caught:
+        scope.attention_distance  # noqa: B018
+    assert str(caught.value).startswith(said)
+
+
 def test_a_folder_that_is_no_study(tmp_path: Path) -> None:
     assert "There is no folder" in refusal(vitscope.read, tmp_path / "nowhere")
     assert "There is no run.yaml in" in refusal(vitscope.read, tmp_path)
