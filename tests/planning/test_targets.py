@@ -102,7 +102,9 @@ def test_what_studies_have_and_what_only_rules_know_is_left_to_snakemake(
             targets.check_target(f"figures/{name}/{buildup}.webp", studies, FOLDERS)
     shown = ("figures/fig9.csv", "./figures//fig9.svg", "figures/walk.gif", "figures/mini/walk.mp4")
     others = ("all", "merge", "figures/mini/all", "figures/claims.svg", "figures/blocks_vit.pdf")
+    others += ("figures/mini/claims_grid.pdf", "figures/mini/overview.png")
     results = ("run.yaml", "tables/claims.md", "tables/fourier.csv", "fourier/vit.parquet")
+    results += ("curves.html",)
     for target in (*shown, *others, *(f"results/mini/{each}" for each in results)):
         targets.check_target(target, studies, FOLDERS)
 
@@ -113,6 +115,25 @@ def test_a_figure_may_begin_like_the_page_of_a_model(tmp_path: Path) -> None:
     studies = find_studies({"study": "own", "studies_dir": str(own)}, "settings")
     targets.check_target("figures/network_of_mine.pdf", studies, FOLDERS)
     assert "found 'of_hers'" in refused(studies, "figures/network_of_hers.pdf")
+
+
+def test_a_page_that_would_be_empty_is_refused(tmp_path: Path) -> None:
+    figures = {"mine": {"kind": "hessian", "models": ["vit"]}}
+    own = mini_with(tmp_path, figures=figures, buildups=None)
+    found = find_studies({"study": "own", "studies_dir": str(own)}, "settings")
+    for page in ("overview", "published"):
+        sentence = refused(found, f"figures/own/{page}.png")
+        assert sentence == (
+            f"figures/own/{page}.png: the page shows the figures that have published points, and "
+            f"{own} has none: give one of its figures `published`, or ask for "
+            f"figures/own/claims.pdf or figures/own/network_{next(iter(found['own'].models))}.pdf."
+        )
+    sentence = refused(found, "results/own/curves.html")
+    assert f"curves by depth, and {own} has no figure that measures any: add one of" in sentence
+    assert "'feature_variance'" in sentence
+    for target in ("claims.pdf", "claims_grid.pdf", "network_vit.pdf"):
+        targets.check_target(f"figures/own/{target}", found, FOLDERS)
+    assert "found 'jpeg' as the format" in refused(found, "figures/own/claims.jpeg")
 
 
 def test_folders_may_have_other_names(studies: StudyFiles) -> None:

@@ -182,5 +182,9 @@ def test_networks_without_a_line_between_them_have_no_such_figure(both: Comparis
 
 
 def test_what_is_no_scope() -> None:
+    assert refusal(vitscope.compare, [looked_at(), looked_at()]) == (
+        "vitscope.compare takes a dict, which names the networks, and was given a list: write "
+        "compare({'mine': scope, 'theirs': other})."
+    )
     assert "mine is a Transformer, allowed: what" in refusal(vitscope.compare, {"mine": network()})
     assert "nothing to compare" in refusal(vitscope.compare, {})

@@ -34,6 +34,7 @@ from tests.scopes.networks import (
 )
 from vitscope.errors import VitscopeError
 from vitscope.scopes.looking import Scope
+from vitscope.studies.loading import load_study
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +149,90 @@ def test_what_is_not_saved_leaves_nothing(scope: Scope, tmp_path: Path) -> None:
     with pytest.raises(VitscopeError, match="is defined in no file and no notebook"):
         scope.save(tmp_path / "new" / "study", nowhere)
     assert [*tmp_path.rglob("*")] == [kept.parent, kept]
+
+
+SCRIPT = """
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+import vitscope
+from vitscope.errors import VitscopeError
+from width_of_script import Stem
+
+DEPTH = 2
+{constant}
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = Stem()
+        self.blocks = torch.nn.ModuleList(Block() for _ in range(DEPTH))
+        self.head = torch.nn.Linear(CHANNELS, 5)
+
+    def forward(self, images):
+        maps = self.stem(images)
+        for block in self.blocks:
+            maps = maps + block(maps)
+        return self.head(maps.mean((2, 3)))
+
+
+class Block(torch.nn.Sequential):
+    def __init__(self) -> None:
+        super().__init__(torch.nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1), torch.nn.ReLU())
+
+
+with open("runs.txt", "a") as file:
+    file.write("trained\\n")
+pixels = torch.randint(0, 256, (4, 3, 16, 16), dtype=torch.uint8)
+try:
+    print(vitscope.look(Net().eval(), pixels, mean=0, std=1, name="net").save("saved", **{given}))
+except VitscopeError as error:
+    sys.exit(str(error))
+"""
+STEM = """
+import torch
+
+
+class Stem(torch.nn.Conv2d):
+    def __init__(self):
+        super().__init__(3, 8, 4, 4)
+"""
+
+
+def run_script(folder: Path, **parts: str) -> "subprocess.CompletedProcess[str]":
+    (folder / "width_of_script.py").write_text(STEM)
+    (folder / "my-script.py").write_text(SCRIPT.format(**parts))
+    command = [sys.executable, "my-script.py"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("given", ["{}", "{'make': Net}"])
+def test_a_script_that_trains_is_saved_and_not_run_again(tmp_path: Path, given: str) -> None:
+    done = run_script(tmp_path, constant="CHANNELS = 8", given=given)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs.txt").read_text() == "trained\n"
+    files = {path.name for path in (tmp_path / "saved").iterdir()}
+    own = {"my-script_network.py", "width_of_script.py"}
+    assert files == {*own, "images.npz", "weights.safetensors", "saved.yaml"}
+    # In a folder of another name, without the script beside it.
+    moved = (tmp_path / "saved").rename(tmp_path / "elsewhere")
+    model = load_study(moved / "saved.yaml").models["net"]
+    assert (model.family, model.arch["make"]) == ("python", "Net")
+    assert Path(model.arch["file"]).resolve() == moved / "my-script_network.py"
+
+
+def test_what_a_script_computes_is_not_saved(tmp_path: Path) -> None:
+    done = run_script(tmp_path, constant="CHANNELS = sum([4, 4])", given="{}")
+    assert "my-script_network.py, line " in done.stderr
+    assert "name 'CHANNELS' is not defined" in done.stderr
+    assert done.stderr.strip().endswith(
+        "Of a script or notebook, imports, definitions and plain constants are saved: move what "
+        "else the network needs to a module of its own, and import it from there."
+    )
+    assert not (tmp_path / "saved").exists()
 
 
 def test_points_that_are_named() -> None:

@@ -12,6 +12,7 @@ import vitscope
 from tests.helpers.looking import Made, in_memory, of_the_loss
 from tests.helpers.refusals import refusal
 from tests.runs.copies import EVERYTHING, TINY, Workflow
+from tests.scopes.networks import looked_at
 from vitscope.drawing.saving import save, style
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import PARTS
@@ -159,6 +160,28 @@ def test_what_cannot_be_measured_here(
 ) -> None:
     with pytest.raises(VitscopeError, match=sentence):
         ask(scope)
+
+
+def test_without_augmentation_a_loss_may_leave_it_out(scope: Scope) -> None:
+    assert refusal(scope.table, "curvature") == (
+        "curvature needs the loss of the training: give loss={'weight_decay': ...}, 0 for none; "
+        "add 'augment' with how its images were augmented, as without it, or with 'none', they "
+        "are taken as they are."
+    )
+    one, other = (looked_at(loss={"weight_decay": 0} | more) for more in ({}, {"augment": "none"}))
+    pd.testing.assert_frame_equal(one.curvature, other.curvature, check_exact=True)
+
+
+def test_a_kind_of_figure_in_place_of_its_table(scope: Scope) -> None:
+    said = "'attention_distance' is a kind of figure: its table is 'attention', and "
+    said += "plot('attention_distance') draws it."
+    assert refusal(scope.table, "attention_distance") == said
+    compared = vitscope.compare({"a": scope, "b": scope})
+    assert refusal(compared.table, "attention_distance") == said
+    assert refusal(compared.changes, "attention_distance") == said
+    with pytest.raises(AttributeError) as caught:
+        scope.attention_distance  # noqa: B018
+    assert str(caught.value).startswith(said)
 
 
 def test_a_folder_that_is_no_study(tmp_path: Path) -> None:

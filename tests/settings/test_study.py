@@ -292,8 +292,33 @@ def test_a_loss_needs_a_recipe_and_images_to_augment(tmp_path: Path, kind: str) 
     former = shown | {"models": ["former"]}
     assert refusal(tmp_path, **{"figures.loss": former}) == (
         "analysis.augmented.split, for models.former on data.folder in figures.loss: found "
-        "'train', allowed: test."
+        "'train', allowed: test. Declare a split 'train' in data.folder, or write `analysis: "
+        "{augmented: {split: test}}`."
     )
+
+
+@pytest.mark.parametrize("kind", ["landscape", "fit"])
+def test_one_refusal_says_all_that_a_loss_lacks(tmp_path: Path, kind: str) -> None:
+    shown = {"kind": kind, "models": ["former"]}
+    lacking: dict[str, Any] = {
+        "figures.loss": shown,
+        "data.folder.splits": {"test": {"images": 100}},
+    }
+    keys = {"augmented": {"split": "test", "images": 100}}
+    example = "{augmented: {split: test, images: 100}}"
+    if kind == "fit":
+        keys = {"augmented": {"split": "test"}, "fit": {"images": 100}}
+        example = "{augmented: {split: test}, fit: {images: 100}}"
+    said = refusal(tmp_path, **lacking, training=MISSING)
+    assert "nothing says of what training: add `loss: {weight_decay: ..., augment: none}`" in said
+    assert said.endswith(
+        f" Declare a split 'train' in data.folder, or write `analysis: {example}`."
+    )
+    # With what it names, the study is as it should be; with a recipe, images are drawn repeatedly.
+    added = {f"analysis.{name}": each for name, each in keys.items()}
+    clean = {"loss": {"weight_decay": 0.1, "augment": "none"}, "training": MISSING}
+    assert loaded(tmp_path, **lacking, **added, **clean).clean
+    assert refusal(tmp_path, **lacking).endswith("`analysis: {augmented: {split: test}}`.")
 
 
 @pytest.mark.parametrize("kind", ["landscape", "fit"])

@@ -568,25 +568,48 @@ def _read_section(study: "Study", section: Section | None) -> Any:
     return study.section(*section)
 
 
+def _advise_on_augmented(study: "Study", table: str, model: str, images: int | None) -> str:
+    """Return settings for data without the split that is augmented, or '' if there is one."""
+    augmented, splits = study.analysis.augmented, study.dataset_of(model).splits
+    if augmented.split in splits:
+        return ""
+    # Prefer images that are not measured.
+    split = next((name for name in splits if name != study.analysis.split), study.analysis.split)
+    there, inside, beside = splits[split].images, f"split: {split}", ""
+    clean = study.clean or not (study.training or study.loss)
+    if clean and there is not None and (images or augmented.images) > there:
+        few = f"images: {there}"
+        inside, beside = (inside, f", {table}: {{{few}}}") if images else (f"{inside}, {few}", "")
+    return (
+        f" Declare a split '{augmented.split}' in data.{study.models[model].data}, or write "
+        f"`analysis: {{augmented: {{{inside}}}{beside}}}`."
+    )
+
+
 def check_measure_of_augmented(study: "Study", table: str, images: int | None = None) -> None:
     """Refuse a study that does not define the loss, or has too few images to augment.
 
     `images` is the number of augmented images; None for `analysis.augmented.images`.
     """
     augmented, figures = study.analysis.augmented, study.figures_of(table)
+    advice = {
+        model: _advise_on_augmented(study, table, model, images) for model in study.models_of(table)
+    }
     named = (f"figures.{name}" for name, each in study.figures.items() if each in figures)
     asking = next(named, "")
     if asking and study.training is None and study.loss is None:
         raise VitscopeError(
             f"{study.path}: {asking} shows a loss, and nothing says of what training: add "
             f"`loss: {{weight_decay: ..., augment: none}}` for networks that were trained "
-            f"elsewhere, or the key 'training'."
+            f"elsewhere, or the key 'training'.{next(filter(None, advice.values()), '')}"
         )
     for model in study.models_of(table):
         splits, data = study.dataset_of(model).splits, study.models[model].data
         if augmented.split not in splits:
             at = f"analysis.augmented.split, for models.{model} on data.{data} in {asking}"
-            raise unknown(study.path, at, augmented.split, splits)
+            raise VitscopeError(
+                f"{unknown(study.path, at, augmented.split, splits)}{advice[model]}"
+            )
         there, wanted = splits[augmented.split].images, images or augmented.images
         if study.clean and there is not None and wanted > there:
             key = f"{table}.images" if images else "augmented.images"

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from vitscope.errors import VitscopeError, check_known, listed, nearest, quoted, unknown
 from vitscope.files.pairs import by_prefix
+from vitscope.jobs.curves import CURVES, tables_of_curves
+from vitscope.jobs.figures import figures_for_overview_job
 from vitscope.jobs.measures import measure_of_parts, measures_in_pass_job
 from vitscope.measures import registry
 from vitscope.settings.keys import Config
 from vitscope.settings.section import schema_of_section
-from vitscope.settings.study import PAGES_OF_MODEL, PAGES_OF_STUDY, Study
+from vitscope.settings.study import PAGES_OF_MODEL, PAGES_OF_STUDY, PAGES_WITH_PUBLISHED, Study
 from vitscope.studies.loading import StudyFiles
 
 FORMATS = ("pdf", "svg", "png")
@@ -85,13 +87,15 @@ def _check_figure_target(target: str, parts: tuple[str, ...], studies: StudyFile
     study = _find_study_of_target(target, studies.default if len(parts) == 1 else parts[0], studies)
     file = Path(parts[-1])
     found = file.suffix.removeprefix(".")
-    if file.name == ALL or file.stem in PAGES_OF_STUDY:
+    if file.name == ALL:
         return
     of_model = (each for each in PAGES_OF_MODEL if file.stem.startswith(each))
     named = {*study.figures, *study.buildups, *study.videos}
-    if file.stem not in named and (prefix := next(of_model, None)):
+    formats: tuple[str, ...] = FORMATS
+    if file.stem in PAGES_OF_STUDY:
+        _check_study_has_overview(study, target, file.stem)
+    elif file.stem not in named and (prefix := next(of_model, None)):
         check_target_names(study, {"model": file.stem.removeprefix(prefix)})
-        formats: tuple[str, ...] = FORMATS
     elif file.stem in study.videos:
         formats = VIDEO_FORMATS
     elif file.stem in study.buildups:
@@ -105,9 +109,34 @@ def _check_figure_target(target: str, parts: tuple[str, ...], studies: StudyFile
         )
 
 
+def _check_study_has_overview(study: Study, target: str, page: str) -> None:
+    """Refuse the overview of a study in which no figure has published points."""
+    if page in PAGES_WITH_PUBLISHED and not figures_for_overview_job(study):
+        claims, network = (
+            Path(target).with_name(f"{name}.{FORMATS[0]}")
+            for name in ("claims", f"{PAGES_OF_MODEL[-1]}{next(iter(study.models))}")
+        )
+        raise VitscopeError(
+            f"{target}: the page shows the figures that have published points, and {study.path} "
+            f"has none: give one of its figures `published`, or ask for {claims} or {network}."
+        )
+
+
+def _check_study_has_curves(study: Study, target: str) -> None:
+    """Refuse the page of curves of a study that measures nothing by depth."""
+    if not tables_of_curves(study):
+        kinds = (f"'{curve.kind}'" for curve in CURVES.values())
+        raise VitscopeError(
+            f"{target}: the page shows curves by depth, and {study.path} has no figure that "
+            f"measures any: add one of the kind {' or '.join(kinds)}."
+        )
+
+
 def _check_result_target(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
     """Refuse a path below the folder of results that names an unknown study or table."""
     study = _find_study_of_target(target, parts[0], studies)
+    if parts[1:] == ("curves.html",):
+        _check_study_has_curves(study, target)
     if parts[1:2] == ("tables",) and len(parts) == 3:
         # Tables are kept as parquet, and exported as CSV for other programs and as LaTeX.
         suffixes = ("parquet", "csv", "tex")

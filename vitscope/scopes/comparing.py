@@ -126,7 +126,7 @@ class Comparison(Tables):
         and its 95 % interval over the images, which are the same for both. Rows are matched by all
         columns that are no numbers with a point.
         """
-        whole = self._whole_table(name)
+        whole = self.table(name, resamples=True)
         values = [str(c).removesuffix(RESAMPLED) for c in whole if str(c).endswith(RESAMPLED)]
         if not values:
             raise VitscopeError(
@@ -232,6 +232,11 @@ def compare(scopes: Mapping[str, Tables]) -> Comparison:
 
     If one value holds several networks, each is named by the given name, followed by its own name.
     """
+    if not isinstance(scopes, Mapping):
+        raise VitscopeError(
+            f"vitscope.compare takes a dict, which names the networks, and was given a "
+            f"{type(scopes).__name__}: write compare({{'mine': scope, 'theirs': other}})."
+        )
     networks = []
     for name, scope in scopes.items():
         if not isinstance(scope, Tables):

@@ -251,7 +251,8 @@ class Scope(Tables):
         `make` is the function or class that returns such a network when it is called with
         `keywords`. Networks of `bundled`, and of a class without arguments, need neither. A network
         of `timm.create_model` needs no `make`, but the `keywords` that it was made with, as
-        `depth=4`, except for `num_classes`, `img_size`, `in_chans` and `pretrained`.
+        `depth=4`, except for `num_classes`, `img_size`, `in_chans` and `pretrained`. Of a script or
+        notebook that defines the network, imports, definitions and plain constants are saved.
         """
         if self._interventions:
             raise VitscopeError(

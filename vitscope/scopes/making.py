@@ -143,7 +143,8 @@ class Maker:
         if measured.need.of_training and self.study.loss is None:
             return (
                 f"{table} needs the loss of the training: give loss={{'weight_decay': ...}}, 0 for "
-                f"none, and in 'augment' how its images were augmented."
+                f"none; add 'augment' with how its images were augmented, as without it, or with "
+                f"'none', they are taken as they are."
             )
         if "corrupted" in measured.reads and not self.images.has_pixels:
             return (

@@ -9,9 +9,10 @@ import filecmp
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,16 @@ from vitscope.settings.section import check_section
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
 
-# The definitions of a notebook are saved under this name.
+# The definitions of a notebook are saved under this name, those of a script after the script's.
 NETWORK = "network.py"
 # Keywords of timm that the study's data set decides.
 OF_THE_DATA = ("num_classes", "img_size", "in_chans", "pretrained")
 # The rebuilt network is compared with the original on this many images.
 PROOFS = 2
+WHAT_IS_SAVED_OF_MAIN = (
+    " Of a script or notebook, imports, definitions and plain constants are saved: move what else "
+    "the network needs to a module of its own, and import it from there."
+)
 
 Make = Callable[..., nn.Module]
 
@@ -83,7 +88,8 @@ def save_as_study(
             settings = _settings_of_saved_study(study, kinds, lies_in, family, arch)
             write_text(file, heading + yaml.safe_dump(settings, sort_keys=False))
             if lies_in == beside:
-                _prove_saved_outputs_are_same(file, study, network, images, arch)
+                of_main = _is_of_main(make or type(network))
+                _prove_saved_outputs_are_same(file, study, network, images, arch, of_main)
         _move_saved_files(beside, folder)
     return folder / file.name
 
@@ -135,14 +141,45 @@ def _how_to_build_saved_network(
     if file is None:
         write_text(folder / NETWORK, _notebook_module_to_save(module, maker.__name__))
         return "python", {"file": NETWORK, **named}
-    own = OwnCode(Path(file).resolve(), maker.__module__)
+    own = _locate_loaded_module(module, Path(file).resolve())
     if own.is_installed or own.root.name in INSTALLED:
-        return "python", {"module": maker.__module__, **named}
+        return "python", {"module": own.module, **named}
+    _copy_own_code(own, folder)
+    if _is_of_main(maker):
+        return "python", {"file": _save_definitions_of_script(own, folder), **named}
+    return "python", {"file": str(own.file.relative_to(own.root)), **named}
+
+
+def _is_of_main(maker: Make) -> bool:
+    """Return whether a function or class is defined in the script or notebook that runs."""
+    return maker.__module__ == "__main__"
+
+
+def _copy_own_code(own: OwnCode, folder: Path) -> None:
     for path in own.files().values():
         target = folder / path.relative_to(own.root)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
-    return "python", {"file": str(own.file.relative_to(own.root)), **named}
+
+
+def _locate_loaded_module(module: ModuleType, file: Path) -> OwnCode:
+    if module.__name__ != "__main__":
+        return OwnCode(file, module.__name__)
+    # Run by `python -m`, it is a module of a package.
+    return OwnCode(file, module.__spec__.name if module.__spec__ else file.stem)
+
+
+def _save_definitions_of_script(own: OwnCode, folder: Path) -> str:
+    """Write what a script defines in place of the copy of it, without what it runs.
+
+    A script, which may train networks, would run again in each job that imports it.
+    """
+    copied = folder / own.file.relative_to(own.root)
+    # Its own name would replace the script, where the study is saved beside it.
+    written = copied.with_name(f"{copied.stem}_{NETWORK}")
+    write_text(written, _module_of_definitions([copied.read_text(encoding="utf-8")]))
+    copied.unlink()
+    return str(written.relative_to(folder))
 
 
 def _notebook_module_to_save(module: Any, name: str) -> str:
@@ -153,24 +190,32 @@ def _notebook_module_to_save(module: Any, name: str) -> str:
             f"{name} is defined in no file and no notebook: put it into a file of Python, import "
             f"it from there, and give it as make=."
         )
+    return _module_of_definitions(map(_cell_without_magic, cells))
+
+
+def _cell_without_magic(cell: str) -> str:
+    lines = cell.splitlines()
+    return "\n".join("" if line.lstrip()[:1] in ("%", "!", "?") else line for line in lines)
+
+
+def _module_of_definitions(sources: Iterable[str]) -> str:
+    """Return a module with the last definition of each name in sources that follow each other."""
     found: dict[str, str] = {}
-    for cell in cells:
-        for key, source in _definitions_to_save(cell):
+    for each in sources:
+        for key, source in _definitions_to_save(each):
             found.pop(key, None)
             found[key] = source
     return "\n\n".join(found.values()) + "\n"
 
 
-def _definitions_to_save(cell: str) -> Iterator[tuple[str, str]]:
-    """Yield name and source of each import, class, function and literal constant of a cell."""
-    lines = cell.splitlines()
-    plain = "\n".join("" if line.lstrip()[:1] in ("%", "!", "?") else line for line in lines)
+def _definitions_to_save(text: str) -> Iterator[tuple[str, str]]:
+    """Yield name and source of each import, class, function and literal constant of a source."""
     try:
-        body = ast.parse(plain).body
+        body = ast.parse(text).body
     except SyntaxError:
         return
     for node in body:
-        source = ast.get_source_segment(plain, node) or ""
+        source = ast.get_source_segment(text, node) or ""
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield source, source
         elif isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -189,7 +234,7 @@ def _is_literal(node: ast.expr) -> bool:
 
 
 def _prove_saved_outputs_are_same(
-    file: Path, study: Study, network: nn.Module, images: Split, arch: Settings
+    file: Path, study: Study, network: nn.Module, images: Split, arch: Settings, of_main: bool
 ) -> None:
     (model,) = study.models.values()
     batch = images.normalize(slice(PROOFS), model.mean, model.std)
@@ -213,7 +258,7 @@ def _prove_saved_outputs_are_same(
         raise VitscopeError(
             f"The network cannot be built again as {arch} says ({reason.rstrip('.')}): give make=, "
             f"the function or class that returns it, and the keywords that it takes."
-            f"{_example_of_saving_with_make(network)}"
+            f"{_example_of_saving_with_make(network)}{WHAT_IS_SAVED_OF_MAIN if of_main else ''}"
         )
 
 

@@ -48,6 +48,8 @@ class Tables:
 
         With `resamples`, as the workflow has it: with the values in 400 resamples of the images.
         """
+        if sentence := self._explain_name_of_kind(name):
+            raise VitscopeError(sentence)
         whole = self._whole_table(name)
         return whole if resamples else without_resamples(whole)
 
@@ -62,13 +64,23 @@ class Tables:
         """Return the calls of the user's functions that have measured, by the function's name."""
         return {}
 
+    def _explain_name_of_kind(self, name: str) -> str | None:
+        """Return which tables a kind of figure is drawn from, if no table has its name."""
+        kinds = registry.kinds()
+        if name not in kinds or name in (*registry.names(), *OTHERS, *self.own()):
+            return None
+        first, *others = (f"'{table}'" for table in kinds[name].tables)
+        tables = f"tables are {', '.join([first, *others])}" if others else f"table is {first}"
+        return f"'{name}' is a kind of figure: its {tables}, and plot('{name}') draws it."
+
     def __getattr__(self, name: str) -> pd.DataFrame:
         # Copy, pickle, pandas and notebooks look for names with an underscore.
         if name.startswith("_") or "members" not in vars(self):
             raise AttributeError(name)
         if name not in (*registry.names(), *OTHERS, *self.own()):
             raise AttributeError(
-                f"there is no table '{name}'; there are {', '.join(self.available())}."
+                self._explain_name_of_kind(name)
+                or f"there is no table '{name}'; there are {', '.join(self.available())}."
                 f"{nearest(name, self.available())}{registry.installed().left_out}"
             )
         return self.table(name)

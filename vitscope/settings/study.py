@@ -18,8 +18,9 @@ from vitscope.typed import typed
 # Joins the names of a model and its snapshot if the snapshot is measured as a model of its own.
 AT = "@"
 LOCK_SUFFIX = ".lock.yaml"
-# Figures of a study as a whole; the last two need published points.
-PAGES_OF_STUDY = ("claims", "overview", "published")
+# Figures of a study as a whole; the first two need published points.
+PAGES_WITH_PUBLISHED = ("overview", "published")
+PAGES_OF_STUDY = ("claims", "claims_grid", *PAGES_WITH_PUBLISHED)
 # Before the name of a model: figures of this model alone.
 PAGES_OF_MODEL = ("blocks_", "network_")
 # Networks are trained on the first split, and tested on the second after each epoch.

@@ -447,3 +447,12 @@ def test_a_network_that_takes_other_images() -> None:
     network = nn.Sequential(nn.Conv2d(1, 2, 3))
     sentence = refusal(list_blocks, "net", network, described(8) | {"classes": None})
     assert sentence.startswith("models.net: the module '0' (Conv2d) of the network")
+    assert sentence.endswith(
+        " Or correct the data set, if the network takes other images than those of its "
+        "`image_size: 8` and of 3 channels, as many as `mean` has."
+    )
+
+
+def test_images_are_not_blamed_for_what_a_network_lacks() -> None:
+    sentence = refusal(list_blocks, "net", Scaled(), described(8) | {"classes": None})
+    assert sentence.endswith(f"AttributeError: 'Scaled' object has no attribute 'scale'{CORRECT}")

@@ -41,6 +41,10 @@ Shape = tuple[int, ...]
 SHOWN = 3
 
 
+# What torch, and checks in networks, raise where images have another size or other channels.
+OF_SHAPES = (RuntimeError, ValueError, AssertionError)
+
+
 class Blocks(NamedTuple):
     table: pd.DataFrame
     head: PartCosts
@@ -100,8 +104,17 @@ def list_blocks(
         raise VitscopeError(f"models.{name}: {error}") from error
     except Exception as error:
         if reason := explain_network_code_failure(error):
-            raise VitscopeError(f"models.{name}: {reason}") from error
+            given = _describe_images_given(network) if isinstance(error, OF_SHAPES) else ""
+            raise VitscopeError(f"models.{name}: {reason}{given}") from error
         raise
+
+
+def _describe_images_given(network: Mapping[str, Any]) -> str:
+    channels = f"{len(network['mean'])} channel{'s' if len(network['mean']) > 1 else ''}"
+    return (
+        f" Or correct the data set, if the network takes other images than those of its "
+        f"`image_size: {network['image_size']}` and of {channels}, as many as `mean` has."
+    )
 
 
 def _describe_what_is_read(found: FoundPoints, parts: Sequence[PartCosts]) -> str:
