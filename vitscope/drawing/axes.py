@@ -48,17 +48,6 @@ def begin_at_zero(*several: Axes) -> None:
         axes.set_ylim(bottom=0, auto=True)
 
 
-def begin_at_zero_with_room(*several: Axes) -> None:
-    """Let y axes begin at zero and end above the markers of values that are all nearly the same.
-
-    The room that matplotlib leaves is a share of the range of the values, and not of the axis.
-    """
-    for axes in several:
-        begin_at_zero(axes)
-        highest = axes.dataLim.y1 * (1 + axes.get_ymargin())
-        axes.set_ylim(top=max(highest, axes.get_ylim()[1]), auto=True)
-
-
 def in_percent(*several: Axes) -> None:
     for axes in several:
         axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))

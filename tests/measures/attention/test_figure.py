@@ -71,20 +71,6 @@ def test_heads_and_their_mean(kind: str, table: pd.DataFrame) -> None:
     assert {"head", named} <= {*legend_labels(figure)}
 
 
-@pytest.mark.parametrize("kind", COLUMNS)
-def test_markers_of_values_that_are_all_alike_have_room_above_them(
-    kind: str, table: pd.DataFrame
-) -> None:
-    """Heads that begin at random attend nearly alike, and their range is no part of the axis."""
-    alike = table.assign(distance_uniform=3.0, keys=20)
-    for end in ("", "_low", "_high"):
-        alike[f"{COLUMNS[kind]}{end}"] = 3 + alike["depth"] / 1000
-    for axes in drawn_from(kind, {"attention": alike}, (VIT, SWIN)).axes:
-        low, high = axes.get_ylim()
-        assert low == 0
-        assert 3.1 < high < 3.3
-
-
 def test_what_heads_let_through_is_drawn_with_its_bound(table: pd.DataFrame) -> None:
     shown = table.rename(columns=lambda name: name.replace("nmi", "let_through"))
     tables = {"attention_low_pass": shown.assign(bound=1 + shown["depth"])}

@@ -9,7 +9,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from vitscope.claims.points import AllPublished
-from vitscope.drawing.axes import begin_at_zero_with_room
+from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.charts import AlongX, Chart, Curve, Layer, PublishedPoints, Rows
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import (
@@ -50,7 +50,7 @@ def chart_by_head(value: str, label: str, *more: Layer, mean: str = "mean of hea
     )
     means = Curve(value, mean, _MEANS, interval=value)
     layers, where = (heads, means, *more), {value: pd.notna}
-    rows = Rows(label, *layers, where=where, scale=begin_at_zero_with_room, scales="shared")
+    rows = Rows(label, *layers, where=where, scale=begin_at_zero, scales="shared")
     return Chart(rows, across=AlongX(order=("attention", "head")), bands=False)
 
 
