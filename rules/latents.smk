@@ -2,7 +2,8 @@
 
 Kept latents (`analysis.keep_latents`; `auto` keeps up to `keep_latents_gb`) are files, and each
 measure reads them. Others are measured while they are in memory, by all measures in one pass, and
-written, for a while, only for an export or a part that someone asks for. A part is a shard of `analysis.shard_size` images.
+written, for a while, only for an export or a part that someone asks for. A part is a shard of
+`analysis.shard_size` images.
 """
 
 
@@ -44,7 +45,8 @@ rule measure_pass:
     """Run a shard of images through a network; write what each measure finds in the feature maps.
 
     The measures are those of feature maps that figures of the study need for this model; the file
-    has a part of the table of each. A change of one measures all anew. It takes the place of `extract_kept_latents` where latents are not kept.
+    has a part of the table of each. A change of one measures all anew. It takes the place of
+    `extract_kept_latents` where latents are not kept.
     """
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,

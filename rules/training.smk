@@ -81,7 +81,7 @@ rule augment_images:
 
 
 use rule augment_images as augment_alike with:
-    """Augment images by the recipe of the study, alike for all models, whose losses then compare."""
+    """Augment images by the recipe of the study, alike for all models: their losses compare."""
     output:
         images="<results>/{study}/augmented/alike/{model}.safetensors",
     log:

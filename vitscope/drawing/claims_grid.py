@@ -15,7 +15,12 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from vitscope.claims.across_networks import across_networks, common_statement, of_the_paper
+from vitscope.claims.across_networks import (
+    WITHOUT_INTERVAL,
+    across_networks,
+    common_statement,
+    of_the_paper,
+)
 from vitscope.claims.counting import once_per_recipe
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
 from vitscope.drawing.verdicts import blank_page
@@ -130,7 +135,7 @@ def colors_of_verdict(verdict: str) -> tuple[Any, Any]:
     if verdict in ("yes", "no"):
         return color, "white"
     pale = tuple(_PALE + (1 - _PALE) * part for part in to_rgb(color))
-    return ("white" if verdict.endswith("interval") else pale), color
+    return ("white" if verdict.endswith(WITHOUT_INTERVAL) else pale), color
 
 
 def _draw_key(figure: Figure, shown: set[str]) -> float:

@@ -23,7 +23,7 @@ from vitscope.drawing.looks import (
 )
 from vitscope.drawing.network import kinds_of
 from vitscope.drawing.notes import write_count_over_panel
-from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_claims_and_verdicts
+from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_columns_of_claims
 
 # Inches.
 _WIDTH = 5.5  # the page
@@ -86,10 +86,7 @@ def plot_network_page(
             own.remove()
     above.align_ylabels()
     legend.draw(above)
-    text = verdicts.add_axes((0, 0, 1, 1))
-    text.set_axis_off()
-    for side, column in enumerate(columns):
-        write_claims_and_verdicts(text, column, _LEFT + side * (_WIDTH - _LEFT) / 2)
+    write_columns_of_claims(verdicts, columns, _LEFT, _WIDTH)
     return figure
 
 

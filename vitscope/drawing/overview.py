@@ -17,7 +17,7 @@ from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import Look, looks_of
 from vitscope.drawing.panels import Panel, page_width
-from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_claims_and_verdicts
+from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_columns_of_claims
 
 # Draws the points of one model, measured or published, which are the rows of the panel.
 Sketch = Callable[[Panel], None]
@@ -100,11 +100,7 @@ def plot_overview(
                 if side != sides[-1]:
                     axes[-1].set_xlabel("")
     legend.draw(above)
-    text = below.add_axes((0, 0, 1, 1))
-    text.set_axis_off()
-    for side_by_side, found in enumerate(columns):
-        left = _LEFT + side_by_side * (width - _LEFT) / len(columns)
-        write_claims_and_verdicts(text, found, left)
+    write_columns_of_claims(below, columns, _LEFT, width)
     return figure
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.text import Annotation
 
 from vitscope.claims.across_networks import name_subject
@@ -138,7 +138,17 @@ def write_verdict_marks(
     return top + (line + 1) * LINE
 
 
-def write_claims_and_verdicts(axes: Axes, found: Sequence[Said], left: float) -> None:
+def write_columns_of_claims(
+    part: SubFigure, columns: Sequence[Sequence[Said]], left: float, width: float
+) -> None:
+    """Write columns of claims side by side into a part of a page, between two edges in inches."""
+    axes = part.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    for place, found in enumerate(columns):
+        _write_claims(axes, found, left + place * (width - left) / len(columns))
+
+
+def _write_claims(axes: Axes, found: Sequence[Said], left: float) -> None:
     """Write claims below each other at the top of axes, each to the right of its marks."""
     below = 0.0
     for marks, lines in found:

@@ -8,6 +8,7 @@ imports more is named as `module:name`, where a module without a dot is one of t
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -592,23 +593,22 @@ def check_measure_of_augmented(study: "Study", table: str, images: int | None = 
     `images` is the number of augmented images; None for `analysis.augmented.images`.
     """
     augmented, figures = study.analysis.augmented, study.figures_of(table)
-    advice = {
-        model: _advise_on_augmented(study, table, model, images) for model in study.models_of(table)
-    }
+    advise = partial(_advise_on_augmented, study, table, images=images)
     named = (f"figures.{name}" for name, each in study.figures.items() if each in figures)
     asking = next(named, "")
     if asking and study.training is None and study.loss is None:
         raise VitscopeError(
             f"{study.path}: {asking} shows a loss, and nothing says of what training: add "
             f"`loss: {{weight_decay: ..., augment: none}}` for networks that were trained "
-            f"elsewhere, or the key 'training'.{next(filter(None, advice.values()), '')}"
+            f"elsewhere, or the key 'training'."
+            f"{next(filter(None, map(advise, study.models_of(table))), '')}"
         )
     for model in study.models_of(table):
         splits, data = study.dataset_of(model).splits, study.models[model].data
         if augmented.split not in splits:
             at = f"analysis.augmented.split, for models.{model} on data.{data} in {asking}"
             raise VitscopeError(
-                f"{unknown(study.path, at, augmented.split, splits)}{advice[model]}"
+                f"{unknown(study.path, at, augmented.split, splits)}{advise(model)}"
             )
         there, wanted = splits[augmented.split].images, images or augmented.images
         if study.clean and there is not None and wanted > there:

@@ -206,7 +206,8 @@ def _is_text(artist: Any) -> bool:
 
 
 def test_declarations_import_nothing_heavy() -> None:
-    code = "import sys, vitscope_scans.measure; print({'torch', 'pandas', 'matplotlib'} & {*sys.modules})"
+    heavy = "{'torch', 'pandas', 'matplotlib'}"
+    code = f"import sys, vitscope_scans.measure; print({heavy} & {{*sys.modules}})"
     path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     run = [sys.executable, "-c", code]
     found = subprocess.run(

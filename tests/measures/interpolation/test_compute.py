@@ -10,9 +10,9 @@ import torch
 from scipy.special import logsumexp
 from torch import Tensor, nn
 
-from tests.helpers.augmented import augmented
 from tests.helpers.refusals import refusal
-from tests.helpers.splits import on_model, shapes
+from tests.helpers.splits import on_model
+from tests.measures.interpolation.conftest import IMAGES
 from vitscope.data.split import Split
 from vitscope.measures.given import OnLine
 from vitscope.measures.interpolation.compute import measure_interpolation
@@ -20,20 +20,8 @@ from vitscope.networks.running.line import moving_to
 from vitscope.networks.running.predictions import predict
 from vitscope.training.batches import AugmentedImages
 
-IMAGES, SIZE, POINTS = 40, 7, 5
+SIZE, POINTS = 7, 5
 SHARES = np.linspace(0, 1, POINTS)
-
-
-@pytest.fixture(scope="module")
-def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
-    return shapes(tmp_path_factory.mktemp("split") / "test", IMAGES)
-
-
-@pytest.fixture(scope="module")
-def training(tmp_path_factory: pytest.TempPathFactory) -> AugmentedImages:
-    """Twenty images: two batches of seven, and six that are left out."""
-    images = np.random.default_rng(0).normal(size=(20, 3, 32, 32))
-    return augmented(tmp_path_factory.mktemp("training") / "a", images, np.ones((20, 10)) / 10)
 
 
 def linear() -> nn.Module:

@@ -9,11 +9,10 @@ import torch
 from scipy.special import logsumexp
 from torch import nn
 
-from tests.helpers.augmented import augmented
 from tests.helpers.refusals import refusal
-from tests.helpers.splits import on_model, shapes
+from tests.helpers.splits import on_model
+from tests.measures.interpolation.conftest import IMAGES
 from tests.measures.interpolation.test_compute import (
-    IMAGES,
     SIZE,
     Heads,
     inputs_of,
@@ -31,17 +30,6 @@ from vitscope.training.batches import AugmentedImages
 
 # A step is a quarter of the triangle's width, so that its first side lies on the grid.
 POINTS, MARGIN = 7, 0.25
-
-
-@pytest.fixture(scope="module")
-def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
-    return shapes(tmp_path_factory.mktemp("split") / "test", IMAGES)
-
-
-@pytest.fixture(scope="module")
-def training(tmp_path_factory: pytest.TempPathFactory) -> AugmentedImages:
-    images = np.random.default_rng(0).normal(size=(20, 3, 32, 32))
-    return augmented(tmp_path_factory.mktemp("training") / "a", images, np.ones((20, 10)) / 10)
 
 
 def on_line(
