@@ -16,6 +16,7 @@ extensions = ["myst_parser"]
 root_doc = "README"
 include_patterns = ["*.md", "docs/**.md", "config/README.md", "notebooks/README.md"]
 include_patterns += ["vitscope/claims/published_points/README.md"]
+include_patterns += ["packages/vitscope-scans/README.md"]
 exclude_patterns = [".*", "site", "results", "figures", "data", "tests", "build"]
 html_theme = "furo"
 html_static_path = ["site.css"]
@@ -38,7 +39,13 @@ CHAPTERS = {
         "docs/families",
         "docs/networks",
     ],
-    "More to make": ["docs/own-measures", "docs/training", "docs/buildup", "docs/videos"],
+    "More to make": [
+        "docs/own-measures",
+        "packages/vitscope-scans/README",
+        "docs/training",
+        "docs/buildup",
+        "docs/videos",
+    ],
     "Running": ["docs/cluster", "docs/scale", "docs/cache", "docs/benchmarks", "docs/security"],
     "About": ["docs/reliability", "docs/measures", "CONTRIBUTING", "docs/releasing", "CHANGELOG"],
 }

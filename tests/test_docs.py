@@ -3,6 +3,7 @@ import re
 import textwrap
 from dataclasses import fields
 from pathlib import Path
+from runpy import run_path
 from types import FunctionType
 from typing import Any, get_args
 
@@ -12,6 +13,7 @@ import pytest
 import yaml
 from PIL import Image
 from scipy.stats import kurtosis, spearmanr
+from sphinx.util.matching import Matcher
 
 import vitscope
 from tests.helpers.claims import variances
@@ -38,6 +40,7 @@ PAGES = [
     *ROOT.glob("config/*.md"),
     *ROOT.glob("notebooks/*.md"),
     *ROOT.glob("vitscope/**/*.md"),
+    ROOT / "packages" / "vitscope-scans" / "README.md",
 ]
 
 
@@ -336,5 +339,9 @@ def test_command_lines_give_lists_of_places_as_snakemake_reads_them() -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_within_the_repository_lead_somewhere(path: Path) -> None:
+    is_on_site = Matcher(run_path(str(ROOT / "docs" / "conf.py"))["include_patterns"])
     for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", path.read_text()):
-        assert (path.parent / target).exists(), target
+        linked = (path.parent / target).resolve()
+        assert linked.exists(), target
+        if linked.suffix == ".md":
+            assert is_on_site(str(linked.relative_to(ROOT))), f"{target} is not on the site"

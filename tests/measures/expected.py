@@ -55,7 +55,7 @@ TABLES: dict[str, Expected | None] = {
     "interpolation": Expected(["model", "other_model", "share", "reset"], 5e-3, 5e-3, own=_OF_TWO),
     # Of 100 images: two.
     "plane": Expected(
-        ["model", "other_model", "third_model", "network", "x", "y"],
+        ["model", "other_model", "third_model", "network", "reset"],
         5e-3,
         5e-3,
         own={"error": 2.01},
