@@ -26,7 +26,7 @@ from bench.rows import Row
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.measures.cka.compute import measure_cka, merge_cka
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.networks.running.latents import write_latents
+from vitscope.networks.running.extraction import write_latents
 
 # As in a job of the workflow, which has one thread.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

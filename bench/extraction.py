@@ -24,7 +24,7 @@ from vitscope.networks.building.networks import find_family
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint
-from vitscope.networks.running.latents import HeldMaps, write_latents
+from vitscope.networks.running.extraction import HeldMaps, write_latents
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, BATCH, TURNS = 256, 64, 3

@@ -21,7 +21,7 @@ from bench.rows import Row
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.fourier.compute import measure_fourier
 from vitscope.measures.given import OnLatents
-from vitscope.networks.running.latents import write_latents
+from vitscope.networks.running.extraction import write_latents
 
 THREADS = 2
 EDGES = (0.25, 0.5)

@@ -31,7 +31,7 @@ from vitscope.networks.building.networks import find_family
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.running.cuda_graphs import own_device_stream
 from vitscope.networks.running.device import pick_device
-from vitscope.networks.running.latents import write_latents
+from vitscope.networks.running.extraction import write_latents
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.batches import AugmentedImages, Batches, workers_for_batches
 from vitscope.training.compiling import compiled

@@ -14,8 +14,8 @@ from vitscope.commands.plan import list_jobs
 from vitscope.commands.workflow import asked_for
 from vitscope.jobs.job import Takes, find_job
 from vitscope.measures import registry
-from vitscope.planning.costs import count_network
-from vitscope.planning.planned_costs import (
+from vitscope.planning.costs_of_job import count_network
+from vitscope.planning.costs_of_study import (
     Cost,
     Planned,
     costs_of_planned_jobs,

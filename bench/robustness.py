@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bench.rows import Row
 from vitscope.corruptions import CORRUPTIONS, SEVERITIES
-from vitscope.corruptions.corrupting import corrupt
+from vitscope.corruptions.kinds import corrupt
 from vitscope.data.sources.shapes32 import draw_shapes
 
 ROOT = Path(__file__).resolve().parents[1]

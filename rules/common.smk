@@ -22,7 +22,7 @@ from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs import describing
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
-from vitscope.planning import code, costs, targets
+from vitscope.planning import code, costs_of_job, targets
 from vitscope.studies.loading import find_studies
 from vitscope.settings.study import Study
 from vitscope.settings.snapshots import END
@@ -210,12 +210,12 @@ def values_and_code_of(name, **constants):
 def request_of(name, wildcards, input, **constants):
     """Return a job and its request, with the sizes that its input files tell."""
     job, names = find_job(name), names_of(wildcards) | constants
-    request = costs.request_of(study_of(wildcards), names)
-    return job, exit_on_user_error(costs.with_inputs, job, request, dict(input.items()))
+    request = costs_of_job.request_of(study_of(wildcards), names)
+    return job, exit_on_user_error(costs_of_job.with_inputs, job, request, dict(input.items()))
 
 
 def requests_of(name, most=float("inf"), **constants):
-    """Return the memory and time that a job asks a cluster for, by vitscope/planning/costs.py.
+    """Return the memory and time that a job asks a cluster for, by vitscope/planning/costs_of_job.py.
 
     Both double at every further attempt, memory at most to `most` times the first request: where
     time is short, a training has many attempts and doubles its memory only once. Every job runs on
@@ -224,10 +224,10 @@ def requests_of(name, most=float("inf"), **constants):
 
     def megabytes(wildcards, input, attempt):
         request = request_of(name, wildcards, input, **constants)
-        return costs.megabytes(*request) * min(2 ** (attempt - 1), most)
+        return costs_of_job.megabytes(*request) * min(2 ** (attempt - 1), most)
 
     def minutes(wildcards, input, attempt):
-        return costs.minutes(*request_of(name, wildcards, input, **constants)) * 2 ** (attempt - 1)
+        return costs_of_job.minutes(*request_of(name, wildcards, input, **constants)) * 2 ** (attempt - 1)
 
     return {"mem_mb": megabytes, "runtime": minutes}
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from vitscope.planning import costs
+from vitscope.planning import costs_of_job
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 
@@ -13,12 +13,12 @@ def counted_latents() -> dict[str, int]:
     with TemporaryDirectory() as folder:
         counted = Path(folder, "counted.json")
         for file in sorted(BUNDLED_STUDIES.glob("*.yaml")):
-            sum(costs.latents_bytes(load_study(file), counted))
+            sum(costs_of_job.latents_bytes(load_study(file), counted))
         found: dict[str, int] = json.loads(counted.read_text(encoding="utf-8"))
     return dict(sorted(found.items()))
 
 
 if __name__ == "__main__":
-    costs.COUNTED_BEFORE.write_text("{}", encoding="utf-8")
+    costs_of_job.COUNTED_BEFORE.write_text("{}", encoding="utf-8")
     text = json.dumps(counted_latents(), indent=1)
-    costs.COUNTED_BEFORE.write_text(text + "\n", encoding="utf-8")
+    costs_of_job.COUNTED_BEFORE.write_text(text + "\n", encoding="utf-8")

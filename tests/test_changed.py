@@ -87,7 +87,7 @@ def test_a_fixture_reaches_the_tests_that_name_it() -> None:
     ("test", "file", "expected"),
     [
         ("measures/cka/test_compute.py", "vitscope/measures/cka/caption_cka.rst", True),
-        ("measures/cka/test_compute.py", "vitscope/measures/probe/compute.py", False),
+        ("measures/cka/test_compute.py", "vitscope/measures/probe/vectors.py", False),
         ("runs/test_rebuilds.py", "rules/measures.smk", True),
         ("measures/cka/test_compute.py", "rules/measures.smk", False),
         ("planning/test_on_paper.py", "docs/scale.md", True),

@@ -1,7 +1,7 @@
 """What rules/latents.smk asks for: inputs, outputs and params by wildcards."""
 
 from vitscope.jobs.latents import FORMATS as LATENTS_FORMATS
-from vitscope.planning.costs import COUNTED, keeps_latents
+from vitscope.planning.costs_of_job import COUNTED, keeps_latents
 
 
 @functools.cache

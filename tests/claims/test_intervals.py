@@ -20,7 +20,7 @@ from vitscope.claims.intervals import (
 )
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import changes_more, falls, grows_with_depth
-from vitscope.measures.per_image import spread
+from vitscope.measures.bootstrap import spread
 
 
 @pytest.mark.parametrize(("count", "total"), [(0, 6), (1, 4), (6, 12), (4, 30), (12, 12)])

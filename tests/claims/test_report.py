@@ -11,14 +11,10 @@ from tests.helpers.claims import (
     with_resamples,
 )
 from vitscope.claims import report
-from vitscope.claims.counting import (
-    count_by_recipe,
-    join_rows_of_figures,
-    say_verdict,
-    trainings,
-)
+from vitscope.claims.counting import count_by_recipe, join_rows_of_figures, trainings
 from vitscope.claims.report import introduction_to_claims
 from vitscope.claims.tables import AGREEMENT, CLAIMS, COUNTED
+from vitscope.claims.verdicts import say_verdict
 from vitscope.files.pages import page_as_markdown
 
 NAMES = {"vit": "ViT-Ti", "resnet": "ResNet-50"}

@@ -14,8 +14,8 @@ from matplotlib.cbook import get_sample_data
 from PIL import Image
 
 from tests.helpers.registries import Packages, importing_from
-from vitscope.corruptions import CORRUPTIONS, SEVERITIES, corrupting
-from vitscope.corruptions.corrupting import corrupt
+from vitscope.corruptions import CORRUPTIONS, SEVERITIES, kinds
+from vitscope.corruptions.kinds import corrupt
 
 pytestmark = pytest.mark.nightly
 
@@ -120,7 +120,7 @@ def test_pixels_are_those_of_the_package(
             image = image[:, :224]
             alpha = 250 * [0.05, 0.065, 0.085, 0.1, 0.12][severity - 1]
             chosen = {"amplitude": 1.12 * alpha, "smoothing": 2.24, "shear": 0.0}
-            monkeypatch.setattr(corrupting, "corruption_parameters", lambda *_, it=chosen: it)
+            monkeypatch.setattr(kinds, "corruption_parameters", lambda *_, it=chosen: it)
         ours, expected = corrupted_by_both(theirs, corruption, severity, image, row)
         apart = np.abs(ours - expected)
         if corruption == "snow":

@@ -14,7 +14,7 @@ from vitscope.drawing.charts import OPEN, Chart, PublishedPoints, Rows, Steps
 from vitscope.drawing.figure import Member
 from vitscope.drawing.saving import save, style
 from vitscope.measures.attention.show import chart_by_head
-from vitscope.measures.per_image import spread
+from vitscope.measures.bootstrap import spread
 from vitscope.package_data import STYLE
 
 # Changes of four blocks, in standard errors of their means over the images.

@@ -7,7 +7,7 @@ import pytest
 import vitscope
 from tests.helpers.drawing import styled
 from tests.helpers.shown import flaws, legends_of
-from vitscope.claims.counting import say_how_many
+from vitscope.claims.verdicts import say_how_many
 from vitscope.drawing.changes import Change
 from vitscope.drawing.looks import VERDICT_LOOKS
 from vitscope.drawing.network_page import plot_network_page

@@ -7,8 +7,8 @@ import pytest
 
 from tests.helpers.refusals import refusal
 from tests.runs.copies import SETTINGS, SOME, TINY, Workflow
-from vitscope.corruptions.corrupted import CorruptedImages
-from vitscope.corruptions.corrupted import build_corrupted as corrupt
+from vitscope.corruptions.corrupted_images import CorruptedImages
+from vitscope.corruptions.corrupted_images import build_corrupted as corrupt
 from vitscope.data.split import Split
 from vitscope.files.tables import read_metadata
 from vitscope.files.tensors import TensorFile

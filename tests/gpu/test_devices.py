@@ -46,7 +46,7 @@ from vitscope.measures.landscape.measure import LandscapeSettings
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.checkpoints.conversion import convert, load_converted_model
 from vitscope.networks.running.device import pick_device
-from vitscope.networks.running.latents import write_latents
+from vitscope.networks.running.extraction import write_latents
 from vitscope.networks.running.predictions import predict
 from vitscope.package_data import ROOT
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study

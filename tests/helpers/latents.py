@@ -14,7 +14,7 @@ from vitscope.data.split import ROWS
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.networks.checkpoints.conversion import convert, load_converted_model
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.running.latents import write_latents
+from vitscope.networks.running.extraction import write_latents
 
 Array = npt.NDArray[Any]
 Maps = Sequence[Array] | Mapping[str, Array]

@@ -28,9 +28,9 @@ from vitscope.measures.hessian.measure import HESSIAN_TABLE
 from vitscope.networks.checkpoints.conversion import convert_made
 from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.networks.running.checking import check_network
-from vitscope.networks.running.latents import HeldMaps
+from vitscope.networks.running.extraction import HeldMaps
 from vitscope.package_data import ROOT
-from vitscope.planning.costs import count_network
+from vitscope.planning.costs_of_job import count_network
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import bootstrap
 
 from vitscope.measures import per_image
-from vitscope.measures.per_image import bootstrap_image_means, spread, spread_of
+from vitscope.measures.bootstrap import bootstrap_image_means, spread, spread_of
 from vitscope.measures.scores import accuracy_changes
 
 VALUES = np.random.default_rng(3).gamma(2, 1, (200, 3))

@@ -19,11 +19,11 @@ from vitscope.measures.lanczos import LARGEST_BASIS
 from vitscope.networks.building.networks import empty_network
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.cut_points import BLOCKS
-from vitscope.planning import costs
+from vitscope.planning import costs_of_job
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
-BEFORE = costs.COUNTED_BEFORE
+BEFORE = costs_of_job.COUNTED_BEFORE
 
 MINI, PAPER = (load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in ("mini", "paper"))
 # A request is of this many times what was measured at least, and at most.
@@ -32,7 +32,7 @@ LEAST, MOST = 1.5, 4
 
 @cache
 def network(study: str, model: str) -> Network:
-    return costs.count_network({"mini": MINI, "paper": PAPER}[study], model)
+    return costs_of_job.count_network({"mini": MINI, "paper": PAPER}[study], model)
 
 
 # A job and what is known of it, as costs are asked for.
@@ -41,7 +41,7 @@ Asked = tuple[Job, Request]
 
 def ask(name: str, study: Study, names: dict[str, str], **known: Any) -> Asked:
     job = find_job(name)
-    return job, replace(costs.request_of(study, names), **known)
+    return job, replace(costs_of_job.request_of(study, names), **known)
 
 
 def job(study: Study, name: str, images: int | None = None, **names: str) -> Asked:
@@ -51,12 +51,12 @@ def job(study: Study, name: str, images: int | None = None, **names: str) -> Ask
 
 def minutes(asked: Asked) -> int:
     """Return the time of a job beyond the least."""
-    return costs.minutes(*asked) - costs.LEAST_MINUTES
+    return costs_of_job.minutes(*asked) - costs_of_job.LEAST_MINUTES
 
 
 def read(name: str, names: dict[str, str], inputs: dict[str, Any], study: Study = MINI) -> Request:
     """Return a job with what its inputs say."""
-    return costs.with_inputs(*ask(name, study, names), inputs)
+    return costs_of_job.with_inputs(*ask(name, study, names), inputs)
 
 
 def file_of(path: Path, size: int) -> str:
@@ -97,7 +97,7 @@ def test_a_network_is_read_from_its_block_table(tmp_path: Path) -> None:
     blocks = list_blocks("vit", model, settings)
     path = tmp_path / "blocks.parquet"
     BLOCKS.write(blocks.table, path, blocks.metadata())
-    found = costs.network_cost_of_blocks(BLOCKS.read(path), read_metadata(path))
+    found = costs_of_job.network_cost_of_blocks(BLOCKS.read(path), read_metadata(path))
     assert found == network("mini", "vit")
     assert found.operations == blocks.table["operations"].sum() + blocks.head.operations
     assert found.weights == 4 * sum(p.numel() for p in model.parameters())
@@ -138,27 +138,29 @@ def test_models_of_the_paper_have_the_time_that_they_take(name: str) -> None:
         names = {"model": name, "split": "test", "part": "0", "measure": measure, "snapshot": "end"}
         asked = 60 * minutes(job(PAPER, rule, 10_000, **names))
         # Requests are of whole minutes, and a job has its start besides.
-        assert LEAST * seconds <= asked <= MOST * (seconds + costs.START_WITH_TORCH) + 60, measure
+        assert LEAST * seconds <= asked <= MOST * (seconds + costs_of_job.START_WITH_TORCH) + 60, (
+            measure
+        )
 
 
 def test_a_shard_takes_as_long_as_was_measured() -> None:
     """The passes, writing and the start: 17.3 seconds for 256 images, by docs/scale.md."""
     asked = job(PAPER, "extract_latents", model="vit_ti", part="0")
-    assert costs.seconds(*asked) == pytest.approx(17.3 * 250 / 256, rel=0.15)
+    assert costs_of_job.seconds(*asked) == pytest.approx(17.3 * 250 / 256, rel=0.15)
 
 
 def test_a_large_model_has_the_time_that_it_takes_on_paper() -> None:
     """ViT-B/16 on all of ImageNet's validation images: 9.8 hours, by docs/scale.md."""
     model = replace(PAPER.models["vit_tiny_imagenet"], arch={"name": "vit_base_patch16_224"})
     study = replace(PAPER, name="large", models={"large": model})
-    names, taken = {"model": "large", "split": "test"}, costs.count_network(study, "large")
+    names, taken = {"model": "large", "split": "test"}, costs_of_job.count_network(study, "large")
     asking = ask("predict", study, names, network=taken, images=50_000)
-    assert LEAST * 9.8 <= costs.minutes(*asking) / 60 <= MOST * 9.8
+    assert LEAST * 9.8 <= costs_of_job.minutes(*asking) / 60 <= MOST * 9.8
 
 
 def test_a_gpu_is_asked_for_by_its_own_speed() -> None:
     names, taken = {"model": "vit_ti", "split": "test"}, network("paper", "vit_ti")
-    found, speed = {}, costs.OPERATIONS_PER_SECOND
+    found, speed = {}, costs_of_job.OPERATIONS_PER_SECOND
     for device in speed:
         study = replace(PAPER, device=device)
         asking = ask("predict", study, names, network=taken, images=1_000_000)
@@ -181,7 +183,7 @@ def test_all_images_of_imagenet_have_the_time_to_be_corrupted() -> None:
     asking = ask("corrupt_images", imagenet(None), PIXELS, images=50_000)
     # Of 4 images, at all severities, each took 0.15 seconds.
     taken = 50_000 * 0.15
-    assert LEAST * taken <= 60 * costs.minutes(*asking) <= MOST * taken
+    assert LEAST * taken <= 60 * costs_of_job.minutes(*asking) <= MOST * taken
 
 
 def test_images_without_a_model_have_time_by_their_pixels() -> None:
@@ -229,15 +231,15 @@ def test_batches_have_the_memory_that_they_took(
 ) -> None:
     sixty_four = replace(study, analysis=replace(study.analysis, batch_size=64))
     names = {"model": model, "split": "test", "part": "0", "measure": measure, "snapshot": "end"}
-    asked = costs.megabytes(*job(sixty_four, rule, 10_000, **names)) - costs.ON_A_NODE
+    asked = costs_of_job.megabytes(*job(sixty_four, rule, 10_000, **names)) - costs_of_job.ON_A_NODE
     assert measured * 1.08 <= asked <= MOST * measured
 
 
 def test_a_training_has_time_and_memory_by_its_network() -> None:
     requests = [read("train_model", {"model": model}, {}) for model in ("vit", "mixer")]
-    assert requests[0].network == costs.count_network(MINI, "vit")
+    assert requests[0].network == costs_of_job.count_network(MINI, "vit")
     train = find_job("train_model")
-    most, least = (costs.minutes(train, replace(each, images=20_000)) for each in requests)
+    most, least = (costs_of_job.minutes(train, replace(each, images=20_000)) for each in requests)
     assert most > least
     # What has no cut points can be trained all the same.
     blind = replace(MINI.models["vit"], points=[{"module": "nowhere"}])
@@ -251,7 +253,7 @@ def test_images_that_are_not_stored_are_counted_by_their_numbers(tmp_path: Path)
     files = {"train": file_of(tmp_path / "train", 16 * 5000 + 9)}
     assert read("train_model", {"model": "vit_ti"}, files, study).images == 5000
     building = read("build_split", {"dataset": "imagenet", "split": "train"}, {}, study)
-    assert costs.minutes(find_job("build_split"), building) == costs.LEAST_MINUTES + 1
+    assert costs_of_job.minutes(find_job("build_split"), building) == costs_of_job.LEAST_MINUTES + 1
 
 
 def test_vectors_of_the_hessian_are_those_that_lanczos_keeps() -> None:
@@ -275,7 +277,7 @@ def with_analysis(study: Study, **changes: Any) -> Study:
 
 def bytes_by_hand(study: Study) -> int:
     # Of latents: variance of both networks, amplitudes of the ViT at three moments, and CKA.
-    values = {model: costs.count_network(study, model).values for model in study.models}
+    values = {model: costs_of_job.count_network(study, model).values for model in study.models}
     shown = [*study.models_of("feature_variance"), *study.models_of("fourier")]
     return sum(
         4 * values[model] * study.images(model)
@@ -286,29 +288,34 @@ def bytes_by_hand(study: Study) -> int:
 @pytest.fixture
 def nothing_counted_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "before.json").write_text("{}")
-    monkeypatch.setattr(costs, "COUNTED_BEFORE", tmp_path / "before.json")
+    monkeypatch.setattr(costs_of_job, "COUNTED_BEFORE", tmp_path / "before.json")
 
 
 @pytest.mark.usefixtures("nothing_counted_before")
 def test_latents_are_counted(frozen: Study, tmp_path: Path) -> None:
-    found = sum(costs.latents_bytes(frozen, tmp_path / "counted.json"))
+    found = sum(costs_of_job.latents_bytes(frozen, tmp_path / "counted.json"))
     assert found == bytes_by_hand(frozen) > 0
     half = with_analysis(frozen, latents_dtype="bfloat16")
-    assert 2 * sum(costs.latents_bytes(half, tmp_path / "counted.json")) == found
+    assert 2 * sum(costs_of_job.latents_bytes(half, tmp_path / "counted.json")) == found
 
 
 @pytest.mark.usefixtures("nothing_counted_before")
 def test_a_bound_decides(frozen: Study, tmp_path: Path) -> None:
     counted = tmp_path / "counted.json"
     whole = bytes_by_hand(frozen) / 1e9
-    assert costs.keeps_latents(frozen, whole, counted)
-    assert not costs.keeps_latents(frozen, 0.999 * whole, counted)
+    assert costs_of_job.keeps_latents(frozen, whole, counted)
+    assert not costs_of_job.keeps_latents(frozen, 0.999 * whole, counted)
     for keep in (True, False):
-        assert costs.keeps_latents(with_analysis(frozen, keep_latents=keep), whole, counted) is keep
-    assert costs.say_what_latents_cost(frozen, whole, counted).startswith(
+        assert (
+            costs_of_job.keeps_latents(with_analysis(frozen, keep_latents=keep), whole, counted)
+            is keep
+        )
+    assert costs_of_job.say_what_latents_cost(frozen, whole, counted).startswith(
         "Latents are kept: 0.404 GB"
     )
-    assert "are measured in memory, not written." in costs.say_what_latents_cost(frozen, 0, counted)
+    assert "are measured in memory, not written." in costs_of_job.say_what_latents_cost(
+        frozen, 0, counted
+    )
 
 
 @pytest.mark.usefixtures("nothing_counted_before")
@@ -316,29 +323,29 @@ def test_a_network_is_counted_once(
     frozen: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = tmp_path / "counted.json"
-    first = [*costs.latents_bytes(frozen, counted)]
-    monkeypatch.setattr(costs, "count_network", None)
-    assert [*costs.latents_bytes(frozen, counted)] == first
+    first = [*costs_of_job.latents_bytes(frozen, counted)]
+    monkeypatch.setattr(costs_of_job, "count_network", None)
+    assert [*costs_of_job.latents_bytes(frozen, counted)] == first
     counted.write_text("damaged")
     with pytest.raises(TypeError):
-        [*costs.latents_bytes(frozen, counted)]
+        [*costs_of_job.latents_bytes(frozen, counted)]
 
 
 def test_a_network_that_cannot_be_counted_keeps_nothing(frozen: Study, tmp_path: Path) -> None:
     name = frozen.models_of("feature_variance")[0]
     broken = replace(frozen.models[name], points=[{"module": "nowhere", "kind": "conv"}])
     study = replace(frozen, models=frozen.models | {name: broken})
-    assert not costs.keeps_latents(study, 1e9, tmp_path / "counted.json")
+    assert not costs_of_job.keeps_latents(study, 1e9, tmp_path / "counted.json")
 
 
 def test_planning_the_default_study_builds_no_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = load_study(BUNDLED_STUDIES / "mini.yaml")
-    counted = sum(costs.latents_bytes(study, tmp_path / "counted.json"))
+    counted = sum(costs_of_job.latents_bytes(study, tmp_path / "counted.json"))
     assert counted > 1e9
-    monkeypatch.setattr(costs, "count_network", None)
-    assert sum(costs.latents_bytes(study, tmp_path / "counted.json")) == counted
+    monkeypatch.setattr(costs_of_job, "count_network", None)
+    assert sum(costs_of_job.latents_bytes(study, tmp_path / "counted.json")) == counted
     assert not (tmp_path / "counted.json").exists()
 
 

@@ -9,7 +9,7 @@ from bench.on_paper import STUDY, main
 from tests.helpers.tiers import some_of
 from vitscope.measures import registry
 from vitscope.package_data import ROOT
-from vitscope.planning.costs import count_network
+from vitscope.planning.costs_of_job import count_network
 from vitscope.studies.loading import load_study
 
 PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")

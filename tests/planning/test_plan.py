@@ -10,16 +10,13 @@ from tests.helpers.studies import FROZEN
 from tests.helpers.tiers import some_of
 from tests.runs import warm
 from tests.runs.copies import REPOSITORY
-from vitscope.commands.plan import (
-    _planned_job_of_snakemake,
-    plan_as_text,
-    seconds_of_earlier_run,
-)
+from vitscope.commands.plan import _planned_job_of_snakemake, plan_as_text
 from vitscope.commands.workflow import Asked
 from vitscope.jobs.job import Names, Request, find_job
 from vitscope.jobs.videos import UNCOUNTED_FRAMES
 from vitscope.measures.branches.measure import SHARE_OF_LESION
-from vitscope.planning import costs, planned_costs
+from vitscope.planning import costs_of_job, costs_of_study
+from vitscope.planning.costs_of_study import seconds_of_earlier_run
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
 
@@ -29,14 +26,14 @@ def frozen() -> Study:
     return load_study(FROZEN)
 
 
-def planned(job: str, record: Path = Path("none.tsv"), **names: str) -> planned_costs.Planned:
-    return planned_costs.Planned(job, "mini", names, record)
+def planned(job: str, record: Path = Path("none.tsv"), **names: str) -> costs_of_study.Planned:
+    return costs_of_study.Planned(job, "mini", names, record)
 
 
 def known(study: Study, job: str, **names: str) -> Request:
     """Return a job as plans have it, with its network."""
-    request = planned_costs._request_of_planned_job(find_job(job), study, names)
-    return replace(request, network=costs.count_network(study, request.names["model"]))
+    request = costs_of_study._request_of_planned_job(find_job(job), study, names)
+    return replace(request, network=costs_of_job.count_network(study, request.names["model"]))
 
 
 OF_VIT: Names = {"model": "vit", "part": "0", "snapshot": "end", "split": "test"}
@@ -74,13 +71,13 @@ def test_forward_passes_are_those_of_the_settings(
     frozen: Study, job: str, names: Names, passes: float
 ) -> None:
     asked = names if job == "train_model" else {**OF_VIT, **names}
-    assert costs.work(find_job(job), known(frozen, job, **asked)).passes == passes
+    assert costs_of_job.work(find_job(job), known(frozen, job, **asked)).passes == passes
 
 
 def test_steps_uphill_take_two_passes(frozen: Study) -> None:
     study = replace(frozen, training=replace(frozen.training, sam=0.05))
     plain, sam = (
-        costs.work(find_job("train_model"), known(each, "train_model", model="resnet"))
+        costs_of_job.work(find_job("train_model"), known(each, "train_model", model="resnet"))
         for each in (frozen, study)
     )
     assert (sam.passes, sam.vectors) == (2 * plain.passes, plain.vectors + 1)
@@ -91,8 +88,8 @@ def test_frames_of_an_unknown_number_are_guessed(frozen: Study) -> None:
     job = find_job("draw_video")
     for shown, passes in ((None, UNCOUNTED_FRAMES), (30, 30)):
         study = replace(frozen, videos={"walk": replace(walk, frames=shown)})
-        request = planned_costs._request_of_planned_job(job, study, {"video": "walk"})
-        work = costs.work(job, request)
+        request = costs_of_study._request_of_planned_job(job, study, {"video": "walk"})
+        work = costs_of_job.work(job, request)
         assert (work.passes, work.batch, work.most) == (passes, 1, True)
         assert request.names == {"video": "walk", "model": "vit"}
 
@@ -102,7 +99,7 @@ def test_the_last_rows_of_a_landscape_are_what_is_left(frozen: Study) -> None:
     study = replace(frozen, sections={**frozen.sections, "landscape": landscape})
     for part, rows in (("0", 9), ("1", 8)):
         names = {**OF_VIT, "measure": "landscape", "part": part}
-        work = costs.work(find_job("measure"), known(study, "measure", **names))
+        work = costs_of_job.work(find_job("measure"), known(study, "measure", **names))
         assert work.passes == rows * 17 * 128
 
 
@@ -164,7 +161,7 @@ def test_where_seconds_come_from(frozen: Study) -> None:
         planned("measure", **OF_VIT, measure="cka"),
     ]
     ran = {"fit": 7.0}
-    found = planned_costs.costs_of_planned_jobs(
+    found = costs_of_study.costs_of_planned_jobs(
         frozen, jobs, lambda job: ran.get(job.names.get("measure")), lambda _, model: 0.25
     )
     kinds = ["measure fit", "predict", "tabulate", "measure hessian"]
@@ -177,14 +174,17 @@ def test_where_seconds_come_from(frozen: Study) -> None:
 
 def test_a_plan_says_what_jobs_ask_for(frozen: Study) -> None:
     jobs = [planned("extract_latents", **OF_VIT), planned("tabulate", table="fit")]
-    shard, table = planned_costs.costs_of_planned_jobs(
+    shard, table = costs_of_study.costs_of_planned_jobs(
         frozen, jobs, lambda job: None, lambda _, model: 0.25
     )
     asked = find_job("extract_latents"), known(frozen, "extract_latents", **OF_VIT)
-    assert (shard.megabytes, shard.minutes) == (costs.megabytes(*asked), costs.minutes(*asked))
+    assert (shard.megabytes, shard.minutes) == (
+        costs_of_job.megabytes(*asked),
+        costs_of_job.minutes(*asked),
+    )
     # It runs where Snakemake does.
     assert (table.megabytes, table.minutes) == (0, 0)
-    both = planned_costs.planned_costs_by_kind(
+    both = costs_of_study.planned_costs_by_kind(
         [shard, replace(shard, megabytes=shard.megabytes + 1)]
     )
     assert [(row.megabytes, row.minutes) for row in both] == [(shard.megabytes + 1, shard.minutes)]
@@ -192,11 +192,11 @@ def test_a_plan_says_what_jobs_ask_for(frozen: Study) -> None:
 
 def test_another_machine_is_planned_for_by_its_rate(frozen: Study) -> None:
     job = planned("predict", **OF_VIT)
-    (cost,) = planned_costs.costs_of_planned_jobs(
-        frozen, [job], lambda job: None, partial(planned_costs.time_by_rate, 1e9)
+    (cost,) = costs_of_study.costs_of_planned_jobs(
+        frozen, [job], lambda job: None, partial(costs_of_study.time_by_rate, 1e9)
     )
-    operations = costs.count_network(frozen, "vit").operations
-    assert cost.seconds == costs.START_WITH_TORCH + 2000 * operations / 1e9
+    operations = costs_of_job.count_network(frozen, "vit").operations
+    assert cost.seconds == costs_of_job.START_WITH_TORCH + 2000 * operations / 1e9
 
 
 def test_images_are_counted_where_a_study_does_not_say(frozen: Study, tmp_path: Path) -> None:
@@ -209,17 +209,17 @@ def test_images_are_counted_where_a_study_does_not_say(frozen: Study, tmp_path: 
     )
     study = replace(frozen, data={"shapes32": data})
     building = planned("build_split", dataset="shapes32", split="test")
-    assert [*planned_costs.say_what_planned_jobs_lack(study, [building])] == [
+    assert [*costs_of_study.say_what_planned_jobs_lack(study, [building])] == [
         f"There are no images yet of data.shapes32: {folder} is not there."
     ]
     (folder / "one").mkdir(parents=True)
     for name in ("a.png", "b.png", "c.txt"):
         (folder / "one" / name).touch()
-    assert [*planned_costs.say_what_planned_jobs_lack(study, [building])] == []
-    assert planned_costs._request_of_planned_job(find_job("predict"), study, OF_VIT).images == 2
+    assert [*costs_of_study.say_what_planned_jobs_lack(study, [building])] == []
+    assert costs_of_study._request_of_planned_job(find_job("predict"), study, OF_VIT).images == 2
     archive = {"shapes32": replace(data, source={"kind": "cifar100"})}
     assert (
-        planned_costs._request_of_planned_job(
+        costs_of_study._request_of_planned_job(
             find_job("predict"), replace(study, data=archive), OF_VIT
         ).images
         == 10_000
@@ -233,18 +233,18 @@ def test_what_is_not_known_is_unknown(frozen: Study) -> None:
     )
     study = replace(frozen, data={"shapes32": data})
     job = planned("predict", **OF_VIT)
-    (cost,) = planned_costs.costs_of_planned_jobs(
+    (cost,) = costs_of_study.costs_of_planned_jobs(
         study, [job], lambda job: None, lambda _, model: 0.25
     )
     assert (cost.seconds, cost.source) == (None, "unknown")
 
 
 def test_costs_are_summed(frozen: Study) -> None:
-    sums = planned_costs.planned_costs_by_kind(
+    sums = costs_of_study.planned_costs_by_kind(
         [
-            planned_costs.Cost("tabulate", None, None, 1.0, "defaults"),
-            planned_costs.Cost("predict", 10, 5, 3600.0, "calibration"),
-            planned_costs.Cost("predict", 20, None, None, "unknown"),
+            costs_of_study.Cost("tabulate", None, None, 1.0, "defaults"),
+            costs_of_study.Cost("predict", 10, 5, 3600.0, "calibration"),
+            costs_of_study.Cost("predict", 20, None, None, "unknown"),
         ]
     )
     assert [(row.job, row.jobs, row.passes, row.bytes) for row in sums] == [
@@ -256,9 +256,9 @@ def test_costs_are_summed(frozen: Study) -> None:
     assert "Latents are kept." in text
     assert "not in the sum" in text
     assert "build-up" not in text
-    deciding = [planned_costs.Cost("decide_step", None, None, 1, "defaults")]
+    deciding = [costs_of_study.Cost("decide_step", None, None, 1, "defaults")]
     assert "A build-up is decided step by step" in plan_as_text(
-        frozen, planned_costs.planned_costs_by_kind(deciding), []
+        frozen, costs_of_study.planned_costs_by_kind(deciding), []
     )
     assert any(line.split()[:3] == ["all", "3", "30"] for line in text.splitlines())
 

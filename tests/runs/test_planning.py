@@ -9,7 +9,7 @@ from tests.runs.copies import EVERYTHING, TINY, Workflow, edited
 from vitscope.files.tables import read_metadata
 from vitscope.jobs.job import Request, find_job
 from vitscope.jobs.tables import find_table
-from vitscope.planning.costs import network_cost_of_blocks
+from vitscope.planning.costs_of_job import network_cost_of_blocks
 from vitscope.studies.loading import load_study
 
 WHOLE = "results/whole/feature_variance/vit.parquet"

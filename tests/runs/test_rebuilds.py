@@ -56,7 +56,7 @@ EDITED_FILES = {
     "vitscope/claims/published_points/fig9.csv": DRAWN,
     "vitscope/drawing/charts.py": DRAWN,
     "vitscope/measures/feature_variance/compute.py": MEASURED,
-    "vitscope/networks/running/latents.py": EXTRACTED,
+    "vitscope/networks/running/extraction.py": EXTRACTED,
     "vitscope/networks/building/families/vit.py": DRAWN | CONVERTED_VIT,
     "vitscope/data/sources/shapes32.py": EXTRACTED | {"build_split": 2},
     "vitscope/errors.py": EXTRACTED | {"build_split": 2, "convert_checkpoint": 3},

@@ -27,7 +27,7 @@ from tests.helpers.sources import open_path, read_all
 from tests.runs.copies import SETTINGS
 from tests.security import bombs
 from tests.security.bombs import in_memory
-from vitscope.corruptions import corrupted
+from vitscope.corruptions import corrupted_images
 from vitscope.errors import VitscopeError
 from vitscope.files.pages import Section, as_inert, as_rst, page_as_html, page_as_markdown
 from vitscope.files.tensors import TensorFile, TensorWriter
@@ -291,7 +291,9 @@ TARGETS: dict[str, Target] = {
         lambda: [bombs.sparse([f"cifar-100-binary/{name}" for name in ("test.bin", "train.bin")])],
     ),
     "CIFAR-C archive": Target(
-        "a.tar", _official, lambda path: corrupted._map_corrupted_member(path, "fog.npy").sum()
+        "a.tar",
+        _official,
+        lambda path: corrupted_images._map_corrupted_member(path, "fog.npy").sum(),
     ),
     "npz": Target("a.npz", _npz, bombs.source("npz"), lambda: _written(bombs.lying_npz)),
     "parquet": Target(

@@ -4,8 +4,8 @@ from typing import Any, Literal
 import pytest
 
 from tests.helpers.refusals import refusal
+from vitscope.settings.faults import check_section
 from vitscope.settings.section import (
-    check_section,
     fill_section,
     optional,
     required,

@@ -17,8 +17,9 @@ from vitscope.errors import VitscopeError
 from vitscope.jobs.training import TRAINED_ON, augmentation_recipe_of_job
 from vitscope.measures import registry
 from vitscope.networks.building.family import family_names
+from vitscope.settings.faults import find_faults_of_section
 from vitscope.settings.keys import NOT_AUGMENTED, Config
-from vitscope.settings.section import find_faults_of_section, schema_of_section
+from vitscope.settings.section import schema_of_section
 from vitscope.settings.study import Study
 from vitscope.studies.loading import (
     BUNDLED_STUDIES,

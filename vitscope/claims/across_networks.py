@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from vitscope.claims.counting import say_how_many
+from vitscope.claims.verdicts import say_how_many
 
 # More networks than these are counted and not named.
 _NAMED = 3

@@ -11,8 +11,9 @@ from vitscope.claims.chance import LEAST_TRAININGS, false_discovery_rates, mean_
 from vitscope.claims.claim import Claim, Evidence, Models, Subject, Traits
 from vitscope.claims.intervals import decide_by_interval, mean_interval
 from vitscope.claims.points import Points, PublishedCurve, at_snapshots
-from vitscope.claims.statistics import HALF, Found
+from vitscope.claims.statistics import Found
 from vitscope.claims.tables import COUNTED
+from vitscope.claims.verdicts import say_verdict, verdict_to_show
 from vitscope.files.arrays import Array
 from vitscope.files.tables import Table
 from vitscope.networks.finding.cut_points import CUT_POINT, NORM
@@ -156,8 +157,6 @@ def _counts_of_side(side: str, found: Found | None, above: float) -> dict[str, A
 DISTINCT = ["model", "versus", "snapshot", "claim"]
 # These identify what is said of a recipe, or of two.
 RECIPE = ["recipe", "snapshot", "claim"]
-# A verdict is marked if more than this share of verdicts that are as sure are false.
-DOUBTED = 0.05
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ def count_by_recipe(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
     counted = pd.concat([claims, said], axis=1)
     counted = counted.assign(q=_false_discovery_rates_of_rows(counted))
     rows = counted.to_dict("records")
-    counted["holds"] = pd.Series(map(_verdict_to_show, rows), counted.index, dtype=object)
+    counted["holds"] = pd.Series(map(verdict_to_show, rows), counted.index, dtype=object)
     rows = counted.to_dict("records")
     return counted.assign(verdict=pd.Series(map(say_verdict, rows), counted.index, dtype=object))
 
@@ -260,55 +259,6 @@ _ONE_TRAINING: dict[str, Any] = {
     "recipe_verdict": "one training",
     "recipe_p": None,
 }
-
-
-def _verdict_to_show(row: Mapping[Hashable, Any]) -> str | None:
-    """Return the verdict on the recipe or, without one, on the single network."""
-    if pd.isna(row["measured_value"]):
-        return None
-    if row["recipe_verdict"] != "one training":
-        return str(row["recipe_verdict"])
-    of_network = str(row["measured_verdict"])
-    return f"{of_network}, in this network" if of_network in ("yes", "no") else of_network
-
-
-def say_verdict(row: Mapping[Hashable, Any]) -> str | None:
-    """Return a row's verdict in words: how many of what is counted, and q if that is too high."""
-    if pd.isna(row["holds"]):
-        return None
-    known = row["holds"] == "open" and pd.notna(row["batches"])
-    if known and row["batches"] < row["fewest_batches"]:
-        few = f"{row['batches']:.0f} of {row['fewest_batches']:.0f}"
-        return f"open: too few batches to decide ({few})"
-    verdict, _, about = str(row["holds"]).partition(", ")
-    return f"{verdict}{say_how_many(row)}{about and f', {about}'}{say_doubt(row)}"
-
-
-def is_hint(claims: Any) -> Any:
-    """Tell of a row, or of each of several, whether its verdict is no result: its q is too high."""
-    return (claims["holds"] != "open") & (claims["q"] > DOUBTED)
-
-
-def say_doubt(row: Mapping[Hashable, Any]) -> str:
-    """Return what makes a row's verdict doubtful, as an ending: its q, its networks."""
-    # With a third digit where two would not say that it is too high.
-    digits = 2 if round(row["q"], 2) > DOUBTED else 3
-    doubts = [f"q {row['q']:.{digits}f}"] if is_hint(row) else []
-    doubts += [row["doubt"]] if pd.notna(row.get("doubt")) else []
-    return f" ({'; '.join(doubts)})" if doubts else ""
-
-
-def say_how_many(row: Mapping[Hashable, Any]) -> str:
-    """Say how many cases are in favour, as an ending: all, most or a number; "" if none count."""
-    if pd.isna(row["measured_total"]):
-        return ""
-    counts = row["values"] if row["trainings"] > 1 else [row["measured_count"]]
-    total = int(row["measured_total"])
-    holds = str(row["holds"]).startswith("yes")
-    if holds and total > 1 and all(count == total for count in counts):
-        return f", all {total}"
-    most = ", most" if holds and total > 1 and row["holds_above"] == HALF else ""
-    return f"{most} ({', '.join(f'{count:.0f}' for count in counts)} of {total})"
 
 
 def _claim_on_recipes(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, ...] | None:

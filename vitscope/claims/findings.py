@@ -12,8 +12,9 @@ from vitscope.claims.across_networks import (
     common_statement,
     of_the_paper,
 )
-from vitscope.claims.counting import once_per_recipe, say_doubt
+from vitscope.claims.counting import once_per_recipe
 from vitscope.claims.report import value_as_text
+from vitscope.claims.verdicts import say_doubt
 
 # More networks than these are counted and not named.
 _NAMED = 2

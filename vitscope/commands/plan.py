@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from vitscope.jobs.job import Names
-    from vitscope.planning.planned_costs import Cost, Planned
+    from vitscope.planning.costs_of_study import Cost, Planned
     from vitscope.settings.study import Study
 
 
@@ -45,8 +45,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Print the plan of every study that has jobs to run."""
-    from vitscope.planning import planned_costs
-    from vitscope.planning.costs import COUNTED, say_what_latents_cost
+    from vitscope.planning import costs_of_study
+    from vitscope.planning.costs_of_job import COUNTED, say_what_latents_cost
     from vitscope.studies.loading import find_studies
 
     if arguments.rate is not None and not 0 < arguments.rate < inf:
@@ -54,7 +54,7 @@ def run(arguments: Namespace) -> None:
     workflow.refuse_without_snakemake()
     asked = workflow.asked_for(arguments.study)
     studies = find_studies(asked.settings, "config/config.yaml")
-    planned: dict[str, list[planned_costs.Planned]] = {}
+    planned: dict[str, list[costs_of_study.Planned]] = {}
     for job in list_jobs(asked, *(arguments.targets or asked.targets)):
         planned.setdefault(job.study, []).append(job)
     if not planned:
@@ -62,23 +62,25 @@ def run(arguments: Namespace) -> None:
     # Time networks on one thread, as jobs run; libraries read this when they are imported.
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     rate = (
-        partial(planned_costs.time_by_rate, arguments.rate)
+        partial(costs_of_study.time_by_rate, arguments.rate)
         if arguments.rate
-        else planned_costs.time_pass
+        else costs_of_study.time_pass
     )
     for name, of_study in planned.items():
         study = studies[name]
-        kinds = planned_costs.planned_costs_by_kind(
-            planned_costs.costs_of_planned_jobs(study, of_study, seconds_of_earlier_run, rate)
+        kinds = costs_of_study.planned_costs_by_kind(
+            costs_of_study.costs_of_planned_jobs(
+                study, of_study, costs_of_study.seconds_of_earlier_run, rate
+            )
         )
         latents = say_what_latents_cost(study, studies.keep_latents_gb, COUNTED)
-        lacking = planned_costs.say_what_planned_jobs_lack(study, of_study)
+        lacking = costs_of_study.say_what_planned_jobs_lack(study, of_study)
         print(plan_as_text(study, kinds, [latents, *lacking]))
 
 
 def plan_as_text(study: "Study", kinds: "list[Cost]", remarks: "Iterable[str]") -> str:
     """Return the plan as a table for a terminal, followed by sums and remarks."""
-    from vitscope.planning.planned_costs import sum_of_planned_costs
+    from vitscope.planning.costs_of_study import sum_of_planned_costs
 
     total = replace(
         sum_of_planned_costs("all", kinds), source="one after another, on one core each"
@@ -129,7 +131,7 @@ def _planned_job_of_snakemake(
     asked: Asked, output: Path, job: str, study: str, names: "Names"
 ) -> "Planned":
     """Return a planned job; the path of its record mirrors the path of its first output."""
-    from vitscope.planning.planned_costs import Planned
+    from vitscope.planning.costs_of_study import Planned
 
     records, figures = Path(asked.folders["benchmarks"]), Path(asked.folders["figures"])
     if output.is_relative_to(figures):
@@ -139,12 +141,3 @@ def _planned_job_of_snakemake(
     # A file in a single format has a record for each format.
     suffix = f"{output.suffix}.tsv" if "format" in names else ".tsv"
     return Planned(job, study, names, records / mirrored.with_suffix(suffix))
-
-
-def seconds_of_earlier_run(job: "Planned") -> float | None:
-    """Return the seconds of a job in an earlier run, else the mean of the records in its folder."""
-    record = job.record
-    found = [record] if record.is_file() else sorted(record.parent.glob("*.tsv"))
-    texts = [file.read_text(encoding="utf-8").splitlines() for file in found]
-    seconds = [float(next(csv.DictReader(lines, delimiter="\t"))["s"]) for lines in texts]
-    return sum(seconds) / len(seconds) if seconds else None

@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from vitscope.corruptions import GROUPS, SEVERITIES
-from vitscope.corruptions.corrupting import corrupt
+from vitscope.corruptions.kinds import corrupt
 from vitscope.errors import VitscopeError
 from vitscope.files.images import as_picture, decode_image
 

@@ -23,7 +23,7 @@ from vitscope.claims.across_networks import (
 )
 from vitscope.claims.counting import once_per_recipe
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
-from vitscope.drawing.verdicts import blank_page
+from vitscope.drawing.verdicts_page import blank_page
 
 # Inches.
 _STATEMENT = 2.75  # the width of statements

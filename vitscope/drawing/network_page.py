@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.scale import SymmetricalLogTransform
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from vitscope.claims.counting import say_how_many
+from vitscope.claims.verdicts import say_how_many
 from vitscope.drawing.counts import count_of_panel
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import (
@@ -23,7 +23,7 @@ from vitscope.drawing.looks import (
 )
 from vitscope.drawing.network import kinds_of
 from vitscope.drawing.notes import write_count_over_panel
-from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_columns_of_claims
+from vitscope.drawing.verdicts_page import Mark, Said, height_of_claims, write_columns_of_claims
 
 # Inches.
 _WIDTH = 5.5  # the page

@@ -17,7 +17,7 @@ from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import Look, looks_of
 from vitscope.drawing.panels import Panel, page_width
-from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_columns_of_claims
+from vitscope.drawing.verdicts_page import Mark, Said, height_of_claims, write_columns_of_claims
 
 # Draws the points of one model, measured or published, which are the rows of the panel.
 Sketch = Callable[[Panel], None]

@@ -10,7 +10,7 @@ from vitscope.files.whole import atomic_path, sha256_of, write_text
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.tables import read_all
-from vitscope.measures.measure import Work, work_for_images
+from vitscope.measures.work import Work, work_for_images
 from vitscope.networks.building.family import module_of
 from vitscope.package_data import ROOT
 

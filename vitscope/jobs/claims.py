@@ -155,7 +155,7 @@ def _draw_verdicts_in_claims_job(
 ) -> None:
     from vitscope.drawing.figure import literal
     from vitscope.drawing.saving import save, style
-    from vitscope.drawing.verdicts import plot_verdicts
+    from vitscope.drawing.verdicts_page import plot_verdicts
 
     labels = {model: literal(label) for model, label in values["labels"].items()}
     with style(style_file):

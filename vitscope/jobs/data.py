@@ -132,7 +132,7 @@ def _bytes_of_corrupted(request: Request) -> int | None:
 
 def corrupt_images_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write a file for each corruption; copy the official images if the study names them."""
-    from vitscope.corruptions.corrupted import build_corrupted
+    from vitscope.corruptions.corrupted_images import build_corrupted
     from vitscope.jobs.opening import open_images
 
     images, folder = open_images(inputs["images"]), Path(outputs["images"])

@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from vitscope.files.pairs import PREFIXES, by_prefix
-from vitscope.measures.measure import Work
+from vitscope.measures.work import Work
 
 if TYPE_CHECKING:
     from vitscope.settings.keys import Dataset

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.networks import with_network
-from vitscope.measures.measure import Work
+from vitscope.measures.work import Work
 from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def extract_latents_job(
     """Write the feature maps at all cut points, from one pass of the shard's images."""
     from vitscope.data.split import ROWS, shard_rows
     from vitscope.jobs.opening import open_images, open_running, origin_of_opened_checkpoint
-    from vitscope.networks.running.latents import shapes_of, write_latents
+    from vitscope.networks.running.extraction import shapes_of, write_latents
 
     network, device, changed = open_running(inputs, values, resources, first=not values["shard"])
     images, settings = open_images(inputs["images"]), values["network"]

@@ -19,8 +19,9 @@ from vitscope.jobs.networks import modules_of_network
 from vitscope.measures import registry
 from vitscope.measures.columns import OF_IMAGE
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.measure import OF_CASE, Case, Measure, Work
+from vitscope.measures.measure import OF_CASE, Case, Measure
 from vitscope.measures.needs import CHECKPOINT, MadeInput
+from vitscope.measures.work import Work
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 from vitscope.settings.snapshots import END
 from vitscope.typed import call_typed
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vitscope.jobs.opening import Opened
-    from vitscope.networks.running.latents import HeldMaps
+    from vitscope.networks.running.extraction import HeldMaps
 
 
 def case_of(study: Study, names: Names) -> Case:
@@ -194,7 +195,7 @@ def measure_pass_job(inputs: Files, outputs: Files, values: Values, resources: R
 
     from vitscope.data.split import shard_rows
     from vitscope.jobs.opening import open_images, open_running, origin_of_opened_checkpoint
-    from vitscope.networks.running.latents import hold_latents_of_shard
+    from vitscope.networks.running.extraction import hold_latents_of_shard
 
     images, measures = open_images(inputs["images"]), values["measures"]
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in measures}

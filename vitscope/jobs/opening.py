@@ -113,7 +113,7 @@ def open_predictions(inputs: Files, values: Values, resources: Resources) -> Ope
 
 def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
     """Open a model, the images that it is measured on, and whatever else the measure reads."""
-    from vitscope.corruptions.corrupted import CorruptedImages
+    from vitscope.corruptions.corrupted_images import CorruptedImages
     from vitscope.training.batches import AugmentedImages
 
     images, blocks = open_images(inputs["images"]), inputs["blocks"]

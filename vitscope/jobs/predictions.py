@@ -5,7 +5,7 @@ from vitscope.files.tables import warning_metadata
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.networks import with_network
 from vitscope.measures import registry
-from vitscope.measures.measure import Work, work_for_images
+from vitscope.measures.work import Work, work_for_images
 from vitscope.networks.running.prediction_table import PREDICTIONS
 
 
@@ -41,7 +41,8 @@ def _passes_of_split(asked: Request) -> Work | None:
 def predict_job(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.data.split import labels_of, rows_to_classify
     from vitscope.jobs.opening import open_images, open_running, origin_of_opened_checkpoint
-    from vitscope.networks.running.predictions import predict, warn_about_predictions
+    from vitscope.networks.running.prediction_doubts import warn_about_predictions
+    from vitscope.networks.running.predictions import predict
 
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])
     settings = values["network"]

@@ -13,7 +13,7 @@ from vitscope.files.whole import copy_file, sha256_of, write_text
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.networks import with_network
 from vitscope.measures import registry
-from vitscope.measures.measure import Work, work_for_images
+from vitscope.measures.work import Work, work_for_images
 from vitscope.networks.building.family import module_of
 from vitscope.settings.snapshots import END, INIT, WARMUP, after_epoch, epochs_of
 

@@ -9,8 +9,8 @@ from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.networks import with_network
 from vitscope.measures import registry
-from vitscope.measures.measure import Work
 from vitscope.measures.tokens.measure import FRAMES_TOGETHER
+from vitscope.measures.work import Work
 from vitscope.settings.section import result_settings
 from vitscope.web import redact
 

@@ -19,7 +19,7 @@ from vitscope import _PLACES
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 from vitscope.jobs.tables import find_table
-from vitscope.manual.contrary import list_contrary
+from vitscope.manual.contrary_claims import list_contrary
 from vitscope.measures import captions, registry
 from vitscope.measures.measure import Question
 from vitscope.networks.building.family import arch_schema, family_names, module_of
@@ -317,7 +317,7 @@ def _list_verdicts_in_manual() -> str:
 
 def _hints_in_words(found: "pd.DataFrame") -> str:
     """Say how many verdicts may be chance among as many, as their q says."""
-    from vitscope.claims.counting import is_hint
+    from vitscope.claims.verdicts import is_hint
 
     hints = int(is_hint(found).sum())
     return f" ({'a hint' if hints == len(found) == 1 else f'{hints} of them hints'})" * bool(hints)
@@ -337,7 +337,7 @@ def _counts_in_words(found: "pd.DataFrame", every: "pd.DataFrame") -> str:
 
 def _list_effects_in_manual() -> str:
     """Return a table of how many MSAs of each bundled network do as the paper says."""
-    from vitscope.manual.effect import HEAD, list_effects
+    from vitscope.manual.effect_by_network import HEAD, list_effects
 
     studies = {name: load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in STUDIES}
     fits = {

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-    from vitscope.corruptions.corrupted import CorruptedImages
+    from vitscope.corruptions.corrupted_images import CorruptedImages
     from vitscope.data.split import Split
     from vitscope.files.tensors import TensorFile
     from vitscope.networks.finding.cut_points import CutPoint
-    from vitscope.networks.running.latents import HeldMaps
+    from vitscope.networks.running.extraction import HeldMaps
     from vitscope.progress import Say
     from vitscope.training.batches import AugmentedImages
 

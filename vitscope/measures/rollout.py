@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vitscope.measures.attending import (
+from vitscope.measures.attention_tokens import (
     Tokens,
     attention_pooling_matrix,
     attention_tokens,

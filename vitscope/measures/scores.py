@@ -11,7 +11,7 @@ import pandas as pd
 from vitscope.claims.intervals import known_share_interval
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.measures.per_image import spread, spread_of
+from vitscope.measures.bootstrap import spread, spread_of
 
 CUTOFF = 0.9
 BINS = 10

@@ -12,8 +12,8 @@ from vitscope.errors import VitscopeError
 from vitscope.networks.building.networks import ends_of, own_type, unwrap_compiled
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import capturing_tensors
+from vitscope.networks.finding.cut_finder import Points
 from vitscope.networks.finding.cut_points import Layout, Side
-from vitscope.networks.finding.cuts import Points
 from vitscope.networks.finding.replay import Replay
 from vitscope.scopes.lending import choose_device_for_lending, device_of, lend
 

@@ -11,7 +11,7 @@ from torch import nn
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building import networks
 from vitscope.networks.building.networks import Output
-from vitscope.networks.finding.dataflow import keeping_attributes
+from vitscope.networks.finding.dataflow_recorder import keeping_attributes
 
 
 @contextmanager

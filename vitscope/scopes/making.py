@@ -23,7 +23,7 @@ from vitscope.jobs.job import Files, Names, Resources, find_job
 from vitscope.jobs.latents import FORMATS
 from vitscope.jobs.measures import case_of, job_values_of_measures, measure_of_parts
 from vitscope.measures import registry
-from vitscope.measures.attending import explain_no_attention
+from vitscope.measures.attention_tokens import explain_no_attention
 from vitscope.measures.measure import Measure
 from vitscope.measures.needs import READABLE, MadeInput
 from vitscope.networks.attention.finding import FoundAttention, find_attention

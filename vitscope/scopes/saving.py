@@ -30,8 +30,8 @@ from vitscope.networks.building.own_code import INSTALLED, OwnCode
 from vitscope.networks.checkpoints.conversion import convert, load_converted_model
 from vitscope.scopes.lending import device_of, lend
 from vitscope.scopes.study import IMAGES, WEIGHTS
+from vitscope.settings.faults import check_section
 from vitscope.settings.keys import NAME, Settings
-from vitscope.settings.section import check_section
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
 

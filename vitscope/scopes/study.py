@@ -12,6 +12,7 @@ from vitscope.measures import registry
 from vitscope.networks.building.networks import Output
 from vitscope.networks.finding.cut_points import Side
 from vitscope.scopes.images import DATASET, SPLIT, Stored
+from vitscope.settings.faults import check_section
 from vitscope.settings.keys import (
     AugmentedSettings,
     Dataset,
@@ -20,7 +21,7 @@ from vitscope.settings.keys import (
     Settings,
     VideoSettings,
 )
-from vitscope.settings.section import Schema, check_section, fill_section, schema_of_section
+from vitscope.settings.section import Schema, fill_section, schema_of_section
 from vitscope.settings.study import Study
 from vitscope.studies.checks import check_view_of_video
 from vitscope.studies.loading import analysis_schema, study_schema

@@ -14,8 +14,9 @@ from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names, prepare_family_arch
 from vitscope.package_data import ROOT
+from vitscope.settings.faults import check_section
 from vitscope.settings.keys import NAME, SOURCE_KEYS, Analysis, Config, OwnMeasure, Recipe, Settings
-from vitscope.settings.section import Schema, check_section, fill_section, schema_of_section
+from vitscope.settings.section import Schema, fill_section, schema_of_section
 from vitscope.settings.study import LOCK_SUFFIX, Study
 from vitscope.studies.checks import check_study
 from vitscope.studies.data_sets import read_class_names_of_data_set

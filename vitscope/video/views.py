@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from vitscope.drawing.looks import OVERLAY_ALPHA
 from vitscope.files.arrays import Array
 from vitscope.image_size import height_and_width
-from vitscope.measures.attending import attention_in
 from vitscope.measures.attention.maps import AttentionMaps, attention_for_maps, maps_of
+from vitscope.measures.attention_tokens import attention_in
 from vitscope.measures.rollout import Rollout
 from vitscope.measures.tokens.measure import FRAMES_TOGETHER, TokenPcaSettings
 from vitscope.measures.tokens.pca import Components, choose_pca_point, read_pca_map

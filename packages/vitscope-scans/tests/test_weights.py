@@ -14,7 +14,7 @@ from vitscope_scans.finding import Scan, calling, scans_of
 from vitscope_scans.weights import alpha_by_rows, mean_sizes, scanning
 
 from vitscope.errors import VitscopeError
-from vitscope.measures.attending import attention_tokens
+from vitscope.measures.attention_tokens import attention_tokens
 
 BIAS = torch.linspace(-1, 0.5, 6, dtype=torch.float64)
 

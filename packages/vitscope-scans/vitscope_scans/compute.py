@@ -10,7 +10,7 @@ from torch import Tensor
 from vitscope.data.split import shard_rows
 from vitscope.errors import VitscopeError
 from vitscope.image_size import height_and_width
-from vitscope.measures.attending import Tokens, join_attention_windows
+from vitscope.measures.attention_tokens import Tokens, join_attention_windows
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.rollout import Rollout

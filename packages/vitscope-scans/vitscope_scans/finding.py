@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from vitscope.errors import VitscopeError, quoted
-from vitscope.measures.attending import Tokens, attention_tokens
+from vitscope.measures.attention_tokens import Tokens, attention_tokens
 from vitscope.measures.given import OnModel
-from vitscope.networks.finding.dataflow import Dataflow, note_tensor, on_shapes, record_dataflow
+from vitscope.networks.finding.dataflow import Dataflow
+from vitscope.networks.finding.dataflow_recorder import note_tensor, on_shapes, record_dataflow
 from vitscope.networks.finding.positions import PositionTracer
 
 TAKEN = ["u", "delta", "A", "B", "C"]

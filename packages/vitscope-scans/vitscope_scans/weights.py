@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from vitscope.errors import VitscopeError
-from vitscope.measures.attending import join_attention_windows
+from vitscope.measures.attention_tokens import join_attention_windows
 from vitscope.networks.finding.operations import another_path
 from vitscope_scans.finding import Call, Scan, calling
 

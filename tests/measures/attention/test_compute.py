@@ -18,8 +18,8 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.attention.compute import measure_attention
 from vitscope.measures.attention.heads import merge_attention
 from vitscope.measures.attention.measure import ATTENTION_TABLE, VALUES
+from vitscope.measures.bootstrap import bootstrap_image_means, spread
 from vitscope.measures.given import OnModel, Parts
-from vitscope.measures.per_image import bootstrap_image_means, spread
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.finding.cut_points import CUT_POINT
 

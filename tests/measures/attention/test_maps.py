@@ -24,8 +24,12 @@ from tests.networks.attention.test_reading import Padded
 from vitscope.data.split import Split
 from vitscope.drawing.pictures import read_picture
 from vitscope.errors import VitscopeError
-from vitscope.measures.attention.compute import measure_attention_rollout
-from vitscope.measures.attention.maps import AttentionMaps, maps_of, measure_attention_maps
+from vitscope.measures.attention.maps import (
+    AttentionMaps,
+    maps_of,
+    measure_attention_maps,
+    measure_attention_rollout,
+)
 from vitscope.measures.attention.measure import (
     ATTENTION_MAPS_TABLE,
     ATTENTION_ROLLOUT_TABLE,

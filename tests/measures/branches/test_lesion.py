@@ -32,7 +32,8 @@ from vitscope.measures.scores import accuracy_changes
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.cut_points import CUT_POINT, Addition, Join
-from vitscope.networks.finding.dataflow import Value, record_dataflow
+from vitscope.networks.finding.dataflow import Value
+from vitscope.networks.finding.dataflow_recorder import record_dataflow
 from vitscope.networks.running.joins import Silencing
 
 IMAGES = torch.randn(3, 3, 32, 32, generator=torch.Generator().manual_seed(1))

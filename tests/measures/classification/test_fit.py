@@ -14,8 +14,8 @@ from tests.helpers.augmented import augmented
 from tests.helpers.splits import on_model, shapes
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
+from vitscope.measures.bootstrap import bootstrap_image_means, spread
 from vitscope.measures.classification.fit import fit_losses, fit_table, measure_fit
-from vitscope.measures.per_image import bootstrap_image_means, spread
 
 CLASSES = 5
 

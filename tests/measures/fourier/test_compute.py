@@ -7,6 +7,7 @@ import pytest
 
 from tests.helpers.latents import GoldenLatents, written
 from vitscope.claims.intervals import KEPT
+from vitscope.measures.bootstrap import bootstrap_image_means
 from vitscope.measures.fourier.compute import (
     AMPLITUDES,
     measure_fourier,
@@ -22,7 +23,6 @@ from vitscope.measures.fourier.spectra import (
     diagonal_steps,
 )
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import bootstrap_image_means
 from vitscope.networks.finding.cut_points import CUT_POINT
 
 EDGES = (0.25, 0.5)

@@ -10,7 +10,7 @@ from tests.helpers.studies import mini, mini_with
 from vitscope.jobs.job import find_job
 from vitscope.jobs.measures import case_of
 from vitscope.measures import registry
-from vitscope.planning import costs
+from vitscope.planning import costs_of_job
 from vitscope.planning.targets import check_target_names
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
@@ -71,10 +71,10 @@ def test_a_plan_counts_passes_of_the_first_network(
     study: Study, settings: dict[str, Any], passes: int, most: bool
 ) -> None:
     sections = study.sections | {"interpolation": study.sections["interpolation"] | settings}
-    asked = costs.request_of(replace(study, sections=sections), PAIR)
+    asked = costs_of_job.request_of(replace(study, sections=sections), PAIR)
     assert asked.names["model"] == "resnet"
     asked = replace(asked, images=2000)
-    found = costs.work(find_job("measure"), asked)
+    found = costs_of_job.work(find_job("measure"), asked)
     assert found is not None
     assert (found.passes, found.most, found.vectors) == (passes, most, 2)
 
@@ -131,8 +131,8 @@ def test_a_plane_opens_all_three(study: Study) -> None:
     values = values_of("measure", study, **TRIPLE)
     assert (values["model"], values["others"]) == ("resnet", ["resnet_1", "resnet_2"])
     assert values["other_networks"] == [study.network(name) for name in values["others"]]
-    asked = replace(costs.request_of(study, TRIPLE), images=2000)
-    found = costs.work(find_job("measure"), asked)
+    asked = replace(costs_of_job.request_of(study, TRIPLE), images=2000)
+    found = costs_of_job.work(find_job("measure"), asked)
     assert found is not None
     # Of a grid of nine by nine and three networks.
     assert (found.passes, found.vectors) == ((81 + 3) * 100 + 81 * 64, 3)

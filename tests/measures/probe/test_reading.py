@@ -9,8 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tests.helpers.refusals import refusal
+from vitscope.measures.bootstrap import bootstrap_image_means
 from vitscope.measures.given import Parts
-from vitscope.measures.per_image import bootstrap_image_means
 from vitscope.measures.probe import reading
 from vitscope.measures.probe.measure import FOLDS, PROBE_PART
 from vitscope.measures.probe.reading import (

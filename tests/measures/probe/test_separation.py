@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from tests.helpers.refusals import refusal
+from vitscope.measures.bootstrap import bootstrap_counts
 from vitscope.measures.given import Parts
-from vitscope.measures.per_image import bootstrap_counts
 from vitscope.measures.probe.separation import (
     class_separation,
     merge_class_separation,

@@ -11,8 +11,12 @@ from torch import nn
 
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
 from vitscope.corruptions import CORRUPTIONS
-from vitscope.corruptions.corrupted import CorruptedImages, build_corrupted, corrupted_batches
-from vitscope.corruptions.corrupting import corrupt
+from vitscope.corruptions.corrupted_images import (
+    CorruptedImages,
+    build_corrupted,
+    corrupted_batches,
+)
+from vitscope.corruptions.kinds import corrupt
 from vitscope.data.split import Split, normalize
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry

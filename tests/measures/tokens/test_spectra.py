@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from tests.helpers.latents import written
+from vitscope.measures.bootstrap import bootstrap_image_means
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import bootstrap_image_means
 from vitscope.measures.tokens.measure import FLOOR
 from vitscope.measures.tokens.spectra import (
     choose_positions,

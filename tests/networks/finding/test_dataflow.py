@@ -6,10 +6,8 @@ from torch import Tensor, nn
 
 from tests.helpers.networks import described, mini
 from vitscope.errors import VitscopeError
-from vitscope.networks.finding.dataflow import (
-    Constant,
-    Dataflow,
-    Value,
+from vitscope.networks.finding.dataflow import Constant, Dataflow, Value
+from vitscope.networks.finding.dataflow_recorder import (
     name_of_constant,
     note_tensor,
     record_dataflow,

@@ -9,7 +9,8 @@ from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import described
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.dataflow import Value, record_dataflow
+from vitscope.networks.finding.dataflow import Value
+from vitscope.networks.finding.dataflow_recorder import record_dataflow
 from vitscope.networks.finding.positions import PositionTracer
 from vitscope.networks.finding.recorded_pass import RecordedMaps
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from tests.helpers.splits import SWAPPED, built, shapes, write_folder
 from vitscope.data.split import Split
-from vitscope.networks.running.predictions import (
+from vitscope.networks.running.prediction_doubts import (
     RISK,
     SMALL_SKILL,
     chance,
@@ -17,10 +17,10 @@ from vitscope.networks.running.predictions import (
     find_swapped_predictions,
     is_chance,
     is_surely_above,
-    predict,
     prediction_skill,
     warn_about_predictions,
 )
+from vitscope.networks.running.predictions import predict
 from vitscope.scopes.bundled import bundled
 
 Array = np.ndarray

@@ -9,18 +9,13 @@ from torch import Tensor
 from vitscope.data.split import shard_rows
 from vitscope.files.arrays import Array
 from vitscope.image_size import height_and_width
-from vitscope.measures.attending import attention_of
 from vitscope.measures.attention.heads import EACH_HEAD, average_heads, place_of_attention
 from vitscope.measures.attention.measure import VALUES
+from vitscope.measures.attention_tokens import attention_of
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
-from vitscope.measures.rollout import Rollout
 from vitscope.measures.shown import (
-    images_shown,
-    name_shown_class,
-    on_subject,
     rows_shown,
-    whole_picture,
 )
 from vitscope.networks.attention.reading import (
     Attention,
@@ -278,32 +273,3 @@ def measure_attention_low_pass(given: OnModel, chosen: Given, bootstrap: Given) 
         }
         tables.append(table.assign(room=[*least, least.min()], **place))
     return pd.concat(tables, ignore_index=True)
-
-
-def measure_attention_rollout(
-    given: OnModel, heads: str, discard: float, chosen: Given
-) -> pd.DataFrame:
-    network = given.network.eval().to(given.device)
-    attentions = attention_of(given)
-    rollout = Rollout(attentions)
-    found = []
-    for row, picture, image in images_shown(given, **chosen):
-        returned = rollout.run(network, image, heads, discard)
-        of, values = rollout.result()
-        height, width = rollout.grid
-        found.append(
-            {
-                "model": given.model,
-                "image": row,
-                "fusion": f"{heads}, lowest {100 * discard:g} % discarded" if discard else heads,
-                "of": of,
-                "height": height,
-                "width": width,
-                "rollout": values.double().tolist(),
-                **on_subject(values.double().numpy(), (height, width), given.images.mask(row)),
-                "picture": picture,
-                "whole": whole_picture(given, row),
-                **name_shown_class(given, returned),
-            }
-        )
-    return pd.DataFrame(found)

@@ -8,8 +8,8 @@ import pandas as pd
 
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.measures.attention.measure import ATTENTION_PART, VALUES
+from vitscope.measures.bootstrap import spread
 from vitscope.measures.given import Parts
-from vitscope.measures.per_image import spread
 
 # Slices of an attention's rows (each head, then the mean of heads): the rows that keep resamples.
 EACH_HEAD = slice(0, -1)

@@ -11,10 +11,15 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
-from vitscope.measures.attending import attention_of, attention_tokens, join_attention_windows
+from vitscope.measures.attention_tokens import (
+    attention_of,
+    attention_tokens,
+    join_attention_windows,
+)
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
-from vitscope.measures.shown import images_shown, name_shown_class, on_subject
+from vitscope.measures.rollout import Rollout
+from vitscope.measures.shown import images_shown, name_shown_class, on_subject, whole_picture
 from vitscope.networks.attention.reading import Attention, Weights, attending
 
 SECTION = "analysis.attention_maps"
@@ -185,3 +190,32 @@ def maps_of(
     with attending(network, [maps.attention], keep_maps), torch.inference_mode():
         returned = network(image)
     return found, returned
+
+
+def measure_attention_rollout(
+    given: OnModel, heads: str, discard: float, chosen: Given
+) -> pd.DataFrame:
+    network = given.network.eval().to(given.device)
+    attentions = attention_of(given)
+    rollout = Rollout(attentions)
+    found = []
+    for row, picture, image in images_shown(given, **chosen):
+        returned = rollout.run(network, image, heads, discard)
+        of, values = rollout.result()
+        height, width = rollout.grid
+        found.append(
+            {
+                "model": given.model,
+                "image": row,
+                "fusion": f"{heads}, lowest {100 * discard:g} % discarded" if discard else heads,
+                "of": of,
+                "height": height,
+                "width": width,
+                "rollout": values.double().tolist(),
+                **on_subject(values.double().numpy(), (height, width), given.images.mask(row)),
+                "picture": picture,
+                "whole": whole_picture(given, row),
+                **name_shown_class(given, returned),
+            }
+        )
+    return pd.DataFrame(found)

@@ -381,7 +381,7 @@ class AttentionRolloutOptions:
 
 ATTENTION_ROLLOUT = Measure(
     needs="model",
-    measure="compute:measure_attention_rollout",
+    measure="maps:measure_attention_rollout",
     table=ATTENTION_ROLLOUT_TABLE,
     question="Where networks look",
     figures={

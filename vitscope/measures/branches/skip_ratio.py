@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
+from vitscope.measures.bootstrap import spread_of
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
-from vitscope.measures.per_image import spread_of
 from vitscope.measures.shown import rows_shown
 from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint, Layout

@@ -13,10 +13,10 @@ from torch.nn.functional import interpolate
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.arrays import Array
-from vitscope.measures.attending import fuse_heads
+from vitscope.measures.attention_tokens import fuse_heads
+from vitscope.measures.bootstrap import spread
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
-from vitscope.measures.per_image import spread
 from vitscope.measures.rollout import Rollout
 from vitscope.measures.shown import images_shown, name_shown_class
 from vitscope.networks.attention.finding import find_attention, list_attention_doubts

@@ -26,12 +26,12 @@ from vitscope.claims.claim import (
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, larger, one_value, smaller, value_of
+from vitscope.measures.bootstrap import bootstrap_image_means
 from vitscope.measures.classification.shape_texture import (
     count_classifications_by_cue,
     letters_of,
     shape_share,
 )
-from vitscope.measures.per_image import bootstrap_image_means
 
 # The number of resamples of published errors and of published decisions.
 RESAMPLES = 2000

@@ -9,8 +9,8 @@ from torch.nn import functional
 
 from vitscope.claims.intervals import share_interval
 from vitscope.errors import VitscopeError
+from vitscope.measures.bootstrap import spread
 from vitscope.measures.given import OnModel
-from vitscope.measures.per_image import spread
 
 
 def fit_losses(

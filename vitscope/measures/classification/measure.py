@@ -65,10 +65,10 @@ from vitscope.measures.measure import (
     FigureKind,
     ImagesToClassify,
     Measure,
-    Work,
     bootstrap,
     together,
 )
+from vitscope.measures.work import Work
 from vitscope.settings.section import setting
 
 CLASSIFICATION_TABLE = Table(

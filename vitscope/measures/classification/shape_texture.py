@@ -10,8 +10,8 @@ from vitscope.claims.intervals import KEPT, RESAMPLED, TAILS, share_interval
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
+from vitscope.measures.bootstrap import bootstrap_image_means, ratio
 from vitscope.measures.given import OnPredictions
-from vitscope.measures.per_image import bootstrap_image_means, ratio
 from vitscope.package_data import PUBLISHED_POINTS
 
 PEOPLE = "people"

@@ -11,11 +11,11 @@ from torch import Tensor
 from vitscope.data.split import normalize
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
+from vitscope.measures.bootstrap import ratio, spread, spread_of
 from vitscope.measures.disturbed.classify import Disturb, classify_disturbed
 from vitscope.measures.disturbed.measure import count_dropped, occlusion_grid, occlusion_grids
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
-from vitscope.measures.per_image import ratio, spread, spread_of
 
 
 def patch_orders(seed: int, rows: Sequence[int], draw: int, patches: int) -> Array:

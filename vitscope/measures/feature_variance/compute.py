@@ -5,8 +5,9 @@ import pandas as pd
 
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.files.arrays import Array
+from vitscope.measures.bootstrap import spread_of
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import measure_per_image, part_of, spread_of
+from vitscope.measures.per_image import measure_per_image, part_of
 from vitscope.measures.slices import measure_slices
 
 

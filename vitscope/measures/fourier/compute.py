@@ -6,6 +6,7 @@ import pandas as pd
 
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.files.arrays import Array
+from vitscope.measures.bootstrap import ratio, spread, spread_of
 from vitscope.measures.fourier.spectra import (
     BANDS,
     HalfDiagonal,
@@ -14,7 +15,6 @@ from vitscope.measures.fourier.spectra import (
     diagonal_steps,
 )
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import ratio, spread, spread_of
 from vitscope.measures.slices import measure_slices
 
 

@@ -116,11 +116,11 @@ from vitscope.measures.measure import (
     Given,
     Measure,
     Multiples,
-    Work,
     only,
     refuse_too_few_to_decide,
     together,
 )
+from vitscope.measures.work import Work
 from vitscope.package_data import ROOT
 from vitscope.settings.section import setting
 

@@ -48,8 +48,8 @@ from vitscope.drawing.looks import (
 )
 from vitscope.drawing.panels import Panel, make_row_panels, page_width, stack_panels
 from vitscope.files.arrays import Array
+from vitscope.measures.bootstrap import spread
 from vitscope.measures.hessian.claims import sizes_up_to_training
-from vitscope.measures.per_image import spread
 
 Range = tuple[float, float]
 

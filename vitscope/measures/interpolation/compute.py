@@ -19,7 +19,8 @@ from vitscope.networks.running.line import (
     triangle_of,
     why_no_line,
 )
-from vitscope.networks.running.predictions import Integers, predict
+from vitscope.networks.running.prediction_doubts import Integers
+from vitscope.networks.running.predictions import predict
 from vitscope.training.batches import AugmentedImages
 
 # How far the logits of another network may be off at the end of the line, over the largest.

@@ -39,13 +39,12 @@ from vitscope.measures.measure import (
     FigureKind,
     ImagesToClassify,
     Measure,
-    Work,
     check_measure_of_augmented,
     images_to_classify,
     only,
     together,
-    work_for_images,
 )
+from vitscope.measures.work import Work, work_for_images
 from vitscope.settings.section import setting
 
 TABLE = Table(

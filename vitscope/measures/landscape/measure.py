@@ -16,7 +16,8 @@ from typing import Literal
 from vitscope.errors import wrong
 from vitscope.files.tables import Columns, Table
 from vitscope.measures.columns import SCORES
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, whole_settings
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, whole_settings
+from vitscope.measures.work import Work
 from vitscope.settings.section import setting
 
 Point = tuple[float, float]

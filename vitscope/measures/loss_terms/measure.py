@@ -26,7 +26,8 @@ from vitscope.measures.loss_batches import (
     fit_batches,
     refuse_batches_of_one_size,
 )
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
+from vitscope.measures.measure import Case, FigureKind, Given, Measure
+from vitscope.measures.work import Work
 from vitscope.settings.section import setting
 
 TABLE = Table(

@@ -3,8 +3,8 @@ import pandas as pd
 
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
+from vitscope.measures.bootstrap import ratio
 from vitscope.measures.given import OnNetwork
-from vitscope.measures.per_image import ratio
 from vitscope.networks.attention.found_weights import first_projection_weights
 
 # Filters can be shown if they have one channel, or three: red, green and blue.

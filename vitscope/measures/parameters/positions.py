@@ -6,8 +6,8 @@ import pandas as pd
 
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
+from vitscope.measures.bootstrap import ratio
 from vitscope.measures.given import OnNetwork
-from vitscope.measures.per_image import ratio
 from vitscope.networks.attention.found_weights import (
     position_bias_weights,
     position_embedding_weights,

@@ -134,7 +134,7 @@ def refuse_unfit_for_probe(case: Case) -> None:
 
 PROBE = Measure(
     needs="model",
-    measure="compute:measure_probe",
+    measure="vectors:measure_probe",
     table=PROBE_TABLE,
     part=PROBE_PART,
     question="How networks classify",

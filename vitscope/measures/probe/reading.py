@@ -19,8 +19,8 @@ import pandas as pd
 from vitscope.claims.intervals import KEPT, RESAMPLED, TAILS
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
+from vitscope.measures.bootstrap import bootstrap_image_means, ratio, spread
 from vitscope.measures.given import Parts
-from vitscope.measures.per_image import bootstrap_image_means, ratio, spread
 from vitscope.measures.probe.measure import (
     FOLDS,
     LINEAR,

@@ -5,8 +5,8 @@ import pandas as pd
 
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
+from vitscope.measures.bootstrap import bootstrap_counts, ratio, spread_of_resamples
 from vitscope.measures.given import Parts
-from vitscope.measures.per_image import bootstrap_counts, ratio, spread_of_resamples
 from vitscope.measures.probe.measure import MEAN, PREFIX
 from vitscope.measures.probe.reading import (
     Numbers,

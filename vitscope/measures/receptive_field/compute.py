@@ -12,9 +12,9 @@ from vitscope.claims.intervals import RESAMPLED
 from vitscope.data.split import select
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
+from vitscope.measures.bootstrap import spread_of
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
-from vitscope.measures.per_image import spread_of
 from vitscope.measures.receptive_field.measure import CLAIMED, SHARES, ReceptiveFieldSettings
 from vitscope.networks.finding.capture import capturing_tensors
 from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint

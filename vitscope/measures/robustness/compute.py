@@ -3,11 +3,12 @@ from collections.abc import Sequence
 import pandas as pd
 
 from vitscope.corruptions import CLEAN
-from vitscope.corruptions.corrupted import corrupted_batches
+from vitscope.corruptions.corrupted_images import corrupted_batches
 from vitscope.data.split import known_labels
 from vitscope.measures.given import OnModel
 from vitscope.measures.scores import scores_of
-from vitscope.networks.running.predictions import predict, warn_about_predictions
+from vitscope.networks.running.prediction_doubts import warn_about_predictions
+from vitscope.networks.running.predictions import predict
 
 
 def measure_robustness(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataFrame:

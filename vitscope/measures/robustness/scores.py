@@ -3,8 +3,8 @@ import pandas as pd
 
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.corruptions import CLEAN, MEAN, SEVERITIES
+from vitscope.measures.bootstrap import spread
 from vitscope.measures.given import Parts
-from vitscope.measures.per_image import spread
 from vitscope.package_data import ALEXNET_ERRORS
 
 

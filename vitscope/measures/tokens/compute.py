@@ -3,8 +3,9 @@ import pandas as pd
 
 from vitscope.claims.intervals import without_resamples
 from vitscope.files.arrays import Array
+from vitscope.measures.bootstrap import ratio
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import image_means_by_cut_point, measure_per_image, ratio
+from vitscope.measures.per_image import image_means_by_cut_point, measure_per_image
 from vitscope.measures.slices import measure_slices
 from vitscope.measures.tokens.measure import QUANTILES
 

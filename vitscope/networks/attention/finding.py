@@ -15,15 +15,8 @@ from vitscope.networks.attention.reading import Attention, separates_images
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import factors_of, multiplies_values
 from vitscope.networks.finding.cut_points import CutPoint
-from vitscope.networks.finding.dataflow import (
-    Constant,
-    Dataflow,
-    Operation,
-    Run,
-    Value,
-    on_shapes,
-    record_dataflow,
-)
+from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
+from vitscope.networks.finding.dataflow_recorder import Run, on_shapes, record_dataflow
 from vitscope.networks.finding.leaves import leaves
 from vitscope.networks.finding.positions import DIGITS, PositionTracer
 

@@ -12,14 +12,8 @@ from vitscope.errors import VitscopeError, quoted
 from vitscope.files.arrays import Array
 from vitscope.networks.finding.branches import attends
 from vitscope.networks.finding.cut_points import Layout
-from vitscope.networks.finding.dataflow import (
-    Constant,
-    Dataflow,
-    Operation,
-    Value,
-    name_of_constant,
-    record_with_values,
-)
+from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
+from vitscope.networks.finding.dataflow_recorder import name_of_constant, record_with_values
 from vitscope.networks.finding.operations import ADDITIONS, CONVOLUTIONS, PRODUCTS
 from vitscope.networks.finding.positions import Positions, PositionTracer
 from vitscope.networks.finding.recorded_pass import RecordedPass

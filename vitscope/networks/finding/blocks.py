@@ -19,12 +19,10 @@ from vitscope.networks.building.own_code import explain_network_code_failure
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import multiplies_values
 from vitscope.networks.finding.capture import capturing
+from vitscope.networks.finding.cut_finder import Points
 from vitscope.networks.finding.cut_points import CutPoint, PartCosts, Side, write_cut_points
-from vitscope.networks.finding.cuts import Points
-from vitscope.networks.finding.dataflow import (
-    Constant,
-    Dataflow,
-    Operation,
+from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation
+from vitscope.networks.finding.dataflow_recorder import (
     Run,
     keeping_attributes,
     modules_beside_torch,

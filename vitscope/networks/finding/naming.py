@@ -8,8 +8,8 @@ from math import prod
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import find_main_operation
+from vitscope.networks.finding.cut_finder import Cut
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Side
-from vitscope.networks.finding.cuts import Cut
 from vitscope.networks.finding.dataflow import Passage, Value
 from vitscope.networks.finding.recorded_pass import RecordedPass
 

@@ -9,14 +9,8 @@ from itertools import pairwise
 from torch import nn
 
 from vitscope.networks.finding import operations as ops
-from vitscope.networks.finding.attending import Attending
-from vitscope.networks.finding.branches import (
-    Way,
-    Ways,
-    combines_without_sum,
-    kind_without_attention,
-    passes_state,
-)
+from vitscope.networks.finding.attending_branches import Attending
+from vitscope.networks.finding.branches import kind_without_attention, passes_state
 from vitscope.networks.finding.cut_points import Kind, Layout
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
 from vitscope.networks.finding.positions import (
@@ -25,6 +19,7 @@ from vitscope.networks.finding.positions import (
     layout_of_positions,
     sums_over_positions,
 )
+from vitscope.networks.finding.ways import Way, Ways, combines_without_sum
 
 
 class RecordedMaps:

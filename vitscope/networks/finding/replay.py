@@ -10,7 +10,8 @@ from vitscope.errors import VitscopeError, quoted
 from vitscope.files.arrays import format_shape
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import CutPoint
-from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value, record_dataflow
+from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
+from vitscope.networks.finding.dataflow_recorder import record_dataflow
 from vitscope.networks.finding.leaves import leaves, map_leaves
 
 

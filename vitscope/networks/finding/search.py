@@ -9,9 +9,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, quoted
+from vitscope.networks.finding.cut_finder import Cut, CutFinder, Points, named_cuts
 from vitscope.networks.finding.cut_points import CutPoint, Side
-from vitscope.networks.finding.cuts import Cut, CutFinder, Points, named_cuts
-from vitscope.networks.finding.dataflow import record_dataflow
+from vitscope.networks.finding.dataflow_recorder import record_dataflow
 from vitscope.networks.finding.naming import CutNamer
 from vitscope.networks.finding.recorded_pass import RecordedPass
 

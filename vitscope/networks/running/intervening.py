@@ -22,7 +22,7 @@ from vitscope.networks.attention.reading import (
 from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import CutPoint, Layout, OperationId
-from vitscope.networks.finding.dataflow import is_recording
+from vitscope.networks.finding.dataflow_recorder import is_recording
 from vitscope.networks.finding.operations import Args, Kwargs
 from vitscope.networks.running.joins import BranchChanger
 

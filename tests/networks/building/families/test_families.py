@@ -21,7 +21,7 @@ from vitscope.networks.building.family import (
 from vitscope.networks.building.networks import find_family
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.search import search_for_cut_points
-from vitscope.settings.section import check_section, find_faults_of_section
+from vitscope.settings.faults import check_section, find_faults_of_section
 
 # Those of the paper, each of which takes keys that are known, and those of any network.
 CLOSED = {"alexnet", "alternet", "convnext", "hf", "mixer", "pit"}

@@ -243,14 +243,14 @@ class DepthwiseMixing(nn.Module):
         return out
 
     def _convolve(self, values: Tensor) -> Tensor:
-        maps = values.transpose(1, 2).unflatten(2, self.grid)
-        out: Tensor = self.conv(nn.functional.pad(maps, self.padding))
-        return out.flatten(2).transpose(1, 2)
+        maps = values.transpose(1, 2).reshape(len(values), -1, *self.grid)
+        mixed: Tensor = self.conv(nn.functional.pad(maps, self.padding))
+        return mixed.flatten(2).transpose(1, 2)
 
     def _multiply(self, values: Tensor) -> Tensor:
         """Return the same sums as matrix products, whose gradients take a tenth of the time."""
         taps = nn.functional.pad(self.conv.weight.flatten(1), (0, 1))
-        weights = taps.index_select(1, self.taps.flatten()).unflatten(1, self.taps.shape)
+        weights = taps.index_select(1, self.taps.flatten()).view(-1, *self.taps.shape)
         return (weights @ values.permute(2, 1, 0)).permute(2, 1, 0)
 
 

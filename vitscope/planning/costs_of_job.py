@@ -21,7 +21,7 @@ from vitscope.settings.study import Study
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vitscope.measures.measure import Work
+    from vitscope.measures.work import Work
 
 
 # Megabytes for three processes of Snakemake that run on a node, besides the script.

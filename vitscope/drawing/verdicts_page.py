@@ -13,7 +13,8 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.text import Annotation
 
 from vitscope.claims.across_networks import name_subject
-from vitscope.claims.counting import once_per_recipe, say_doubt, say_how_many
+from vitscope.claims.counting import once_per_recipe
+from vitscope.claims.verdicts import say_doubt, say_how_many
 from vitscope.drawing.legends import moment
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitscope.corruptions import SEVERITIES
-from vitscope.corruptions.corrupting import corrupt
+from vitscope.corruptions.kinds import corrupt
 from vitscope.data.source import ImageFiles, Sample
 from vitscope.data.sources import folder
 from vitscope.data.split import Split, choose_rows_of_split, normalize

@@ -7,7 +7,7 @@ import torch
 from tests.helpers.networks import every_mini, hooks_of, mini, mini_blocks, read
 from tests.helpers.processes import python
 from vitscope.files.tensors import TensorFile
-from vitscope.networks.running.latents import write_latents
+from vitscope.networks.running.extraction import write_latents
 from vitscope.package_data import ROOT
 
 IMAGES = torch.randn(5, 3, 32, 32, generator=torch.Generator().manual_seed(0))
@@ -65,7 +65,7 @@ from tests.networks.running.test_latents import shapes_of
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.feature_variance.compute import measure_feature_variance
 from vitscope.measures.given import OnLatents
-from vitscope.networks.running.latents import write_latents
+from vitscope.networks.running.extraction import write_latents
 
 torch.set_num_threads(1)
 count, path = int(sys.argv[1]), sys.argv[2]

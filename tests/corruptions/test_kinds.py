@@ -16,8 +16,8 @@ from PIL import Image
 from scipy import ndimage
 
 from tests.helpers.processes import python
-from vitscope.corruptions import CORRUPTIONS, GROUPS, SEVERITIES, corrupting, frost
-from vitscope.corruptions.corrupting import (
+from vitscope.corruptions import CORRUPTIONS, GROUPS, SEVERITIES, frost, kinds
+from vitscope.corruptions.kinds import (
     FUNCTIONS,
     corrupt,
     corruption_parameters,
@@ -99,7 +99,7 @@ DIGEST = """
 import hashlib
 import numpy as np
 from vitscope.corruptions import CORRUPTIONS
-from vitscope.corruptions.corrupting import corrupt
+from vitscope.corruptions.kinds import corrupt
 images = np.random.default_rng(0).integers(0, 256, (2, 3, 224, 224), dtype=np.uint8)
 for name in CORRUPTIONS:
     print(name, hashlib.sha256(corrupt(images, name, 2, [3, 8]).tobytes()).hexdigest())
@@ -263,7 +263,7 @@ def test_impulse_noise_hits_its_share_and_nothing_else(share: float) -> None:
 @pytest.mark.parametrize("side", [32, 224])
 def test_disks_sum_to_one_and_are_as_wide_as_their_radius(severity: int, side: int) -> None:
     chosen = corruption_parameters("defocus_blur", severity, side)
-    kernel = corrupting.disk_kernel(**chosen)
+    kernel = kinds.disk_kernel(**chosen)
     assert kernel.sum() == pytest.approx(1, abs=1e-12)
     for turned in (kernel[::-1], kernel[:, ::-1], kernel.T):
         np.testing.assert_allclose(kernel, turned, atol=1e-15)
@@ -277,10 +277,8 @@ def test_disks_sum_to_one_and_are_as_wide_as_their_radius(severity: int, side: i
 
 def test_defocus_is_a_convolution_that_mirrors_at_the_edge() -> None:
     images = pictures()
-    expected = ndimage.correlate(
-        images, corrupting.disk_kernel(6.0, 0.5)[None, None], mode="mirror"
-    )
-    np.testing.assert_allclose(corrupting.defocus_blur(images, [], 6.0, 0.5), expected, atol=2e-6)
+    expected = ndimage.correlate(images, kinds.disk_kernel(6.0, 0.5)[None, None], mode="mirror")
+    np.testing.assert_allclose(kinds.defocus_blur(images, [], 6.0, 0.5), expected, atol=2e-6)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +288,7 @@ def test_a_gaussian_along_both_axes_is_that_of_scipy(
     deviation: float, mode: str, truncate: float
 ) -> None:
     images = pictures()
-    ours = corrupting.map_both_axes(corrupting.gaussian_matrix(deviation, mode, truncate), images)
+    ours = kinds.map_both_axes(kinds.gaussian_matrix(deviation, mode, truncate), images)
     theirs = ndimage.gaussian_filter(images, deviation, mode=mode, truncate=truncate, axes=(2, 3))
     np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
@@ -298,7 +296,7 @@ def test_a_gaussian_along_both_axes_is_that_of_scipy(
 @pytest.mark.parametrize(("reach", "rounds"), [(1, 1), (1, 3), (3, 2)])
 def test_glass_swaps_pixels_one_by_one(reach: int, rounds: int) -> None:
     images = (255 * pictures(4, 12, 15)).astype(np.uint8)
-    ours = corrupting.swap_pixels_behind_glass(images, draws(4), reach, rounds)
+    ours = kinds.swap_pixels_behind_glass(images, draws(4), reach, rounds)
     for image, swapped, generator in zip(images, ours, draws(4), strict=True):
         expected = image.copy()
         height, width = image.shape[1:]
@@ -316,7 +314,7 @@ def test_glass_swaps_pixels_one_by_one(reach: int, rounds: int) -> None:
 
 @pytest.mark.parametrize("angle", [0.0, 31.0, -45.0, 90.0, -100.0])
 def test_motion_of_a_point_is_its_trail(angle: float) -> None:
-    steps, weights = corrupting.motion_kernel(angle, 5, 2.5)
+    steps, weights = kinds.motion_kernel(angle, 5, 2.5)
     assert weights.sum() == pytest.approx(1, abs=1e-12)
     np.testing.assert_allclose(weights[1:] / weights[0], np.exp(-(np.arange(1, 11) ** 2) / 12.5))
     radians = np.radians(angle)
@@ -326,16 +324,16 @@ def test_motion_of_a_point_is_its_trail(angle: float) -> None:
     point[..., 20, 20] = 1
     expected = np.zeros((41, 41))
     np.add.at(expected, tuple((20 - steps).T), weights)
-    found = corrupting.smear(point, np.array([angle]), 5, 2.5)[0, 0]
+    found = kinds.smear(point, np.array([angle]), 5, 2.5)[0, 0]
     np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
 def test_motion_beyond_the_edge_sees_the_edge() -> None:
     images = pictures(1, 9, 9)
-    _, weights = corrupting.motion_kernel(0.0, 10, 4.0)
+    _, weights = kinds.motion_kernel(0.0, 10, 4.0)
     padded = np.pad(images[0], ((0, 0), (0, 0), (0, 20)), mode="edge").astype(float)
     expected = sum(w * padded[..., i : i + 9] for i, w in enumerate(weights))
-    found = corrupting.smear(images, np.array([0.0]), 10, 4.0)[0]
+    found = kinds.smear(images, np.array([0.0]), 10, 4.0)[0]
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
@@ -349,17 +347,17 @@ def test_zoom_is_that_of_scipy_about_the_middle(factor: float, length: int) -> N
     enlarged = ndimage.zoom(crop, factor, order=1)
     trim = (len(enlarged) - length) // 2
     expected = enlarged[trim : trim + length, trim : trim + length]
-    matrix = corrupting.zoom_blur_matrix(factor, length)
+    matrix = kinds.zoom_blur_matrix(factor, length)
     np.testing.assert_allclose(matrix @ image @ matrix.T, expected, atol=1e-12)
     np.testing.assert_allclose(matrix.sum(axis=1), 1, atol=1e-12)
 
 
 def test_zoom_blur_averages_all_steps_and_the_image() -> None:
     images = pictures(2, 32, 32)
-    steps = [corrupting.zoom_blur_matrix(1 + 0.01 * i, 32) for i in range(7)]
+    steps = [kinds.zoom_blur_matrix(1 + 0.01 * i, 32) for i in range(7)]
     np.testing.assert_allclose(steps[0], np.eye(32), atol=1e-12)
     expected = (images + sum(step @ images @ step.T for step in steps)) / 8
-    np.testing.assert_allclose(corrupting.zoom_blur(images, [], 1.06, 0.01), expected, atol=1e-6)
+    np.testing.assert_allclose(kinds.zoom_blur(images, [], 1.06, 0.01), expected, atol=1e-6)
 
 
 SMOOTHING = [*GROUPS["blur"], "pixelate", "elastic_transform", "contrast"]
@@ -376,7 +374,7 @@ def test_an_even_image_stays_as_it_is(corruption: str, side: int) -> None:
 
 def test_snow_without_flakes_whitens() -> None:
     images = pictures()
-    white = corrupting.snow(images, draws(3), 0.1, 0.3, 1.5, 9.0, 5, 2.0, clear=0.7)
+    white = kinds.snow(images, draws(3), 0.1, 0.3, 1.5, 9.0, 5, 2.0, clear=0.7)
     lightness = 0.299 * images[:, :1] + 0.587 * images[:, 1:2] + 0.114 * images[:, 2:]
     expected = 0.7 * images + 0.3 * np.maximum(images, 1.5 * lightness + 0.5)
     np.testing.assert_allclose(white, expected, atol=1e-6)
@@ -384,7 +382,7 @@ def test_snow_without_flakes_whitens() -> None:
 
 def test_flakes_fall_from_both_sides() -> None:
     black = flat(0, 4, 40)
-    snowy = corrupting.snow(black, draws(4), 0.3, 0.3, 2.0, 0.6, 6, 3.0, clear=1.0)
+    snowy = kinds.snow(black, draws(4), 0.3, 0.3, 2.0, 0.6, 6, 3.0, clear=1.0)
     np.testing.assert_allclose(snowy, snowy[..., ::-1, ::-1], atol=1e-6)
     assert 0.01 < snowy.mean() < 0.9
     # They are gray and longer than wide: more alike below each other than beside.
@@ -393,7 +391,7 @@ def test_flakes_fall_from_both_sides() -> None:
 
 
 def test_frost_is_a_piece_of_a_pane_over_the_image() -> None:
-    frosted = corrupting.frost(pictures(), draws(3), 0.8, 0.5)
+    frosted = kinds.frost(pictures(), draws(3), 0.8, 0.5)
     pieces = np.stack([frost.crop_frost(generator, 20, 26) for generator in draws(3)])
     np.testing.assert_allclose(frosted, 0.8 * pictures() + 0.5 * pieces, atol=1e-6)
     assert pieces.min() >= 0
@@ -439,7 +437,7 @@ def naive_plasma(noise: np.ndarray, decay: float) -> np.ndarray:
 
 @pytest.mark.parametrize("decay", [1.4, 3.0])
 def test_clouds_are_made_of_diamonds_and_squares(decay: float) -> None:
-    ours = corrupting.plasma_clouds(draws(3), 16, decay)
+    ours = kinds.plasma_clouds(draws(3), 16, decay)
     for clouds, generator in zip(ours, draws(3), strict=True):
         noise = generator.uniform(-1, 1, (16, 16))
         np.testing.assert_allclose(clouds, naive_plasma(noise, decay), atol=1e-6)
@@ -447,14 +445,14 @@ def test_clouds_are_made_of_diamonds_and_squares(decay: float) -> None:
 
 def test_fog_keeps_below_the_brightest_value() -> None:
     images = 0.7 * pictures(3, 32, 32)
-    foggy = corrupting.fog(images, draws(3), 2.0, 2.0)
-    clouds = corrupting.plasma_clouds(draws(3), 32, 2.0)[:, None]
+    foggy = kinds.fog(images, draws(3), 2.0, 2.0)
+    clouds = kinds.plasma_clouds(draws(3), 32, 2.0)[:, None]
     brightest = images.max(axis=(1, 2, 3), keepdims=True)
     expected = (images + 2 * clouds) * brightest / (brightest + 2)
     np.testing.assert_allclose(foggy, expected, atol=1e-6)
     assert (foggy <= brightest + 1e-6).all()
-    np.testing.assert_allclose(corrupting.fog(images, draws(3), 0.0, 2.0), images, atol=1e-6)
-    assert (corrupting.fog(flat(0), draws(8), 1.0, 2.0) == 0).all()
+    np.testing.assert_allclose(kinds.fog(images, draws(3), 0.0, 2.0), images, atol=1e-6)
+    assert (kinds.fog(flat(0), draws(8), 1.0, 2.0) == 0).all()
 
 
 @pytest.mark.parametrize("added", [0.05, 0.5])
@@ -465,13 +463,13 @@ def test_brightness_is_that_of_colorsys(added: float) -> None:
     for colour in colours:
         hue, saturation, value = colorsys.rgb_to_hsv(*colour)
         expected.append(colorsys.hsv_to_rgb(hue, saturation, min(value + added, 1)))
-    found = corrupting.brightness(images, [], added)[0, :, 0].T
+    found = kinds.brightness(images, [], added)[0, :, 0].T
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_contrast_shrinks_each_channel_about_its_mean() -> None:
     images = pictures().astype(np.float64)
-    changed = corrupting.contrast(images, [], 0.3)
+    changed = kinds.contrast(images, [], 0.3)
     np.testing.assert_allclose(changed.mean((2, 3)), images.mean((2, 3)), rtol=1e-7)
     np.testing.assert_allclose(changed.std((2, 3)), 0.3 * images.std((2, 3)), rtol=1e-6)
     assert np.corrcoef(changed[0, 0].ravel(), images[0, 0].ravel())[0, 1] > 1 - 1e-12
@@ -480,11 +478,11 @@ def test_contrast_shrinks_each_channel_about_its_mean() -> None:
 @pytest.mark.parametrize("moved", [(3, -2), (0, 4)])
 def test_a_triangle_that_moves_takes_the_image_with_it(moved: tuple[int, int]) -> None:
     grid = np.indices((20, 26), np.float64)
-    places = corrupting._elastic_shear_positions(grid, np.broadcast_to(moved, (3, 2)))
+    places = kinds._elastic_shear_positions(grid, np.broadcast_to(moved, (3, 2)))
     np.testing.assert_allclose(places, grid - np.array(moved)[:, None, None], atol=1e-9)
     # Its corners go where they are moved.
     steps = np.array([[2, 1], [-3, 2], [1, -2]])
-    places = corrupting._elastic_shear_positions(np.indices((30, 30), np.float64), steps)
+    places = kinds._elastic_shear_positions(np.indices((30, 30), np.float64), steps)
     for corner, step in zip([(25, 25), (5, 25), (5, 5)], steps, strict=True):
         row, column = np.array(corner) + step
         np.testing.assert_allclose(places[:, row, column], corner, atol=1e-9)
@@ -492,7 +490,7 @@ def test_a_triangle_that_moves_takes_the_image_with_it(moved: tuple[int, int]) -
 
 @pytest.mark.parametrize(("amplitude", "smoothing"), [(2.56, 1.92), (29.28, 2.44)])
 def test_displacements_have_the_size_of_smoothed_noise(amplitude: float, smoothing: float) -> None:
-    fields = corrupting.displacement_fields(draws(20), (64, 64), amplitude, smoothing)
+    fields = kinds.displacement_fields(draws(20), (64, 64), amplitude, smoothing)
     inside = fields[..., 12:-12, 12:-12]
     # A Gaussian weighs uniform noise, of deviation 1 / sqrt(3), by a sum of squares of
     # 1 / (4 pi smoothing ** 2); cut off at 3 deviations it is higher by under 1 %.

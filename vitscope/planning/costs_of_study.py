@@ -1,5 +1,6 @@
 """The expected cost of a study: forward passes, bytes and seconds of every job."""
 
+import csv
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -9,7 +10,7 @@ from time import perf_counter
 from vitscope.data.opening import count_images, local_path, local_path_exists
 from vitscope.image_size import height_and_width
 from vitscope.jobs.job import Job, Names, Request, Takes, find_job
-from vitscope.planning import costs
+from vitscope.planning import costs_of_job
 from vitscope.settings.study import Study
 
 # A network is timed on this many images first.
@@ -29,7 +30,7 @@ class Planned:
 
 
 def _request_of_planned_job(job: Job, study: Study, names: Names) -> Request:
-    request = costs.request_of(study, names)
+    request = costs_of_job.request_of(study, names)
     # A pair of models has no images of its own.
     if "dataset" not in names and request.names.get("model") not in study.models:
         return request
@@ -71,7 +72,7 @@ def time_pass(study: Study, model: str) -> float:
 
 def time_by_rate(rate: float, study: Study, model: str) -> float:
     """Return the seconds that one image takes at `rate` multiply-adds a second."""
-    return costs.count_network(study, model).operations / rate
+    return costs_of_job.count_network(study, model).operations / rate
 
 
 @dataclass(frozen=True)
@@ -111,14 +112,14 @@ def _cost_of_planned_job(
     takes, model = job.takes_of(request), request.names.get("model")
     # The size of latents depends on the network, too.
     if model in study.models and (takes.work or takes.seconds or takes.writes):
-        request = replace(request, network=costs.count_network(study, model))
-    doing = costs.work(job, request)
+        request = replace(request, network=costs_of_job.count_network(study, model))
+    doing = costs_of_job.work(job, request)
     found, source = known, "earlier runs"
     if known is None and doing is None:
-        found = costs.seconds(job, request)
+        found = costs_of_job.seconds(job, request)
         source = "unknown" if found is None else "defaults"
     elif known is None and doing is not None:
-        found = costs.seconds(job, request, per_pass=rate(request.names["model"]))
+        found = costs_of_job.seconds(job, request, per_pass=rate(request.names["model"]))
         source = "calibration, at most" if doing.most else "calibration"
     # A job without cost runs where Snakemake does, and asks for no resources.
     asks = takes != Takes()
@@ -129,8 +130,8 @@ def _cost_of_planned_job(
         takes.writes(request) if takes.writes else None,
         found,
         source,
-        megabytes=costs.megabytes(job, request) if asks else 0,
-        minutes=costs.minutes(job, request) if asks else 0,
+        megabytes=costs_of_job.megabytes(job, request) if asks else 0,
+        minutes=costs_of_job.minutes(job, request) if asks else 0,
     )
 
 
@@ -163,3 +164,12 @@ def say_what_planned_jobs_lack(study: Study, jobs: Iterable[Planned]) -> Iterato
         if not local_path_exists(source, split):
             path = local_path(source, split)
             yield f"There are no images yet of data.{names['dataset']}: {path} is not there."
+
+
+def seconds_of_earlier_run(job: "Planned") -> float | None:
+    """Return the seconds of a job in an earlier run, else the mean of the records in its folder."""
+    record = job.record
+    found = [record] if record.is_file() else sorted(record.parent.glob("*.tsv"))
+    texts = [file.read_text(encoding="utf-8").splitlines() for file in found]
+    seconds = [float(next(csv.DictReader(lines, delimiter="\t"))["s"]) for lines in texts]
+    return sum(seconds) / len(seconds) if seconds else None

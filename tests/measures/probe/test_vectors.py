@@ -10,12 +10,12 @@ from tests.helpers.refusals import refusal
 from tests.helpers.splits import CENTER, SPREAD, on_model
 from vitscope.data.split import Split
 from vitscope.measures.given import OnModel
-from vitscope.measures.probe.compute import (
+from vitscope.measures.probe.measure import PROBE_PART
+from vitscope.measures.probe.vectors import (
     draw_probed_places,
     measure_probe,
     pixels_of_probed_cells,
 )
-from vitscope.measures.probe.measure import PROBE_PART
 from vitscope.networks.finding.cut_points import Layout
 
 IMAGES, TOKENS = 6, 2

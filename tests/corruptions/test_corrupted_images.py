@@ -10,9 +10,9 @@ from PIL import Image
 from tests.helpers.archives import tar_of
 from tests.helpers.splits import arrays, built
 from tests.security.bombs import in_memory
-from vitscope.corruptions import SEVERITIES, corrupted
-from vitscope.corruptions.corrupted import CorruptedImages, build_corrupted
-from vitscope.corruptions.corrupting import corrupt
+from vitscope.corruptions import SEVERITIES, corrupted_images
+from vitscope.corruptions.corrupted_images import CorruptedImages, build_corrupted
+from vitscope.corruptions.kinds import corrupt
 from vitscope.data.sources.shapes32 import draw_shapes
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
@@ -100,7 +100,7 @@ def test_images_are_written_in_groups(
     tmp_path: Path, split: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for rows in (256, 5):
-        monkeypatch.setattr(corrupted, "ROWS_PER_WRITE", rows)
+        monkeypatch.setattr(corrupted_images, "ROWS_PER_WRITE", rows)
         build_corrupted(split, None, "fog", SEVERITIES, 0, tmp_path / f"{rows}.safetensors")
     one, other = (tmp_path / f"{rows}.safetensors" for rows in (256, 5))
     assert one.read_bytes() == other.read_bytes()

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from vitscope.errors import VitscopeError
-from vitscope.manual.contrary import list_contrary
+from vitscope.manual.contrary_claims import list_contrary
 from vitscope.manual.pages import NUMBER, STUDIES, regenerate
 from vitscope.package_data import ROOT
 

@@ -77,8 +77,8 @@ def _by_recipe(rows: "pd.DataFrame") -> Iterator[list[dict[Any, Any]]]:
 def _list_rows(found: list[list[dict[Any, Any]]], labels: Mapping[str, str]) -> str:
     import pandas as pd
 
-    from vitscope.claims.counting import say_doubt
     from vitscope.claims.report import finding_as_text
+    from vitscope.claims.verdicts import say_doubt
 
     counted = pd.notna(found[0][0]["measured_total"])
     if len(found) > MOST:

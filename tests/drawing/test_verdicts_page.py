@@ -6,9 +6,9 @@ import pytest
 from tests.helpers.claims import count_variances, published_variances, variances
 from tests.helpers.drawing import styled
 from tests.helpers.shown import is_whole
-from vitscope.claims.counting import say_how_many
+from vitscope.claims.verdicts import say_how_many
 from vitscope.drawing.looks import VERDICT_LOOKS
-from vitscope.drawing.verdicts import plot_verdicts
+from vitscope.drawing.verdicts_page import plot_verdicts
 
 LABELS = {"m": "Mine", "n": "Other"}
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.measures.attention.test_numbers import ALL, NOWHERE, attention, grid, windows_of
-from vitscope.measures.attending import (
+from vitscope.measures.attention_tokens import (
     attention_pooling_matrix,
     attention_tokens,
     fuse_heads,

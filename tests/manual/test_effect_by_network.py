@@ -1,6 +1,6 @@
 import pandas as pd
 
-from vitscope.manual.effect import HEAD, list_effects
+from vitscope.manual.effect_by_network import HEAD, list_effects
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 CIFAR = load_study(BUNDLED_STUDIES / "cifar100.yaml")
