@@ -215,7 +215,7 @@ def request_of(name, wildcards, input, **constants):
 
 
 def requests_of(name, most=float("inf"), **constants):
-    """Return the memory and time that a job asks a cluster for, by vitscope/planning/costs_of_job.py.
+    """Return the memory and time that a job asks a cluster for (vitscope/planning/costs_of_job.py).
 
     Both double at every further attempt, memory at most to `most` times the first request: where
     time is short, a training has many attempts and doubles its memory only once. Every job runs on
@@ -227,7 +227,8 @@ def requests_of(name, most=float("inf"), **constants):
         return costs_of_job.megabytes(*request) * min(2 ** (attempt - 1), most)
 
     def minutes(wildcards, input, attempt):
-        return costs_of_job.minutes(*request_of(name, wildcards, input, **constants)) * 2 ** (attempt - 1)
+        request = request_of(name, wildcards, input, **constants)
+        return costs_of_job.minutes(*request) * 2 ** (attempt - 1)
 
     return {"mem_mb": megabytes, "runtime": minutes}
 
