@@ -7,8 +7,8 @@ if TYPE_CHECKING:
     from vitscope.scopes.blocks import Block, blocks
     from vitscope.scopes.bundled import bundled
     from vitscope.scopes.comparing import Comparison, compare
-    from vitscope.scopes.looking import Scope, look
     from vitscope.scopes.made import Made, read
+    from vitscope.scopes.scope import Scope, look
     from vitscope.scopes.watching import Watch, watch
 
 __version__ = "0.2.0"
@@ -20,10 +20,10 @@ _PLACES = {
     "bundled": "vitscope.scopes.bundled",
     "Comparison": "vitscope.scopes.comparing",
     "compare": "vitscope.scopes.comparing",
-    "look": "vitscope.scopes.looking",
+    "look": "vitscope.scopes.scope",
     "Made": "vitscope.scopes.made",
     "read": "vitscope.scopes.made",
-    "Scope": "vitscope.scopes.looking",
+    "Scope": "vitscope.scopes.scope",
     "Watch": "vitscope.scopes.watching",
     "watch": "vitscope.scopes.watching",
 }

@@ -11,7 +11,7 @@ from vitscope.jobs.tables import find_table
 from vitscope.jobs.training import TRAINED_ON, augmentation_recipe_of_job
 from vitscope.measures import registry
 from vitscope.networks.checkpoints.conversion import load_converted_model
-from vitscope.scopes.looking import Scope, look
+from vitscope.scopes.scope import Scope, look
 from vitscope.settings.keys import Model
 from vitscope.settings.study import Study
 

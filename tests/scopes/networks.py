@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 import vitscope
-from vitscope.scopes.looking import Scope
+from vitscope.scopes.scope import Scope
 
 CLASSES, SIZE, CHANNELS = 5, 16, 8
 

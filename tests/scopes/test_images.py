@@ -14,7 +14,7 @@ import vitscope
 from tests.helpers.refusals import refusal
 from tests.scopes.networks import CLASSES, SIZE, labels, network, pixels
 from vitscope.errors import VitscopeError
-from vitscope.scopes.looking import Scope
+from vitscope.scopes.scope import Scope
 
 MEAN, STD = [0.4, 0.5, 0.6], [0.2, 0.25, 0.3]
 

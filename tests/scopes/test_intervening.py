@@ -22,7 +22,7 @@ from tests.helpers.tiers import some_of
 from tests.scopes.networks import looked_at
 from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.running.intervening import intervening
-from vitscope.scopes.looking import Scope
+from vitscope.scopes.scope import Scope
 
 # Of the largest logit, in a pass of all images; in batches of a table, sums are of another order.
 CLOSE, ROUNDED = 1e-6, 1e-4

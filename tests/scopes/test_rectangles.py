@@ -13,7 +13,7 @@ from tests.helpers.kinds import timm
 from tests.measures.fourier.test_spectra import long_log_amplitudes
 from tests.scopes.networks import Convolutions, labels, network
 from vitscope.errors import VitscopeError
-from vitscope.scopes.looking import Scope
+from vitscope.scopes.scope import Scope
 from vitscope.studies.loading import load_study
 
 SIZE, COUNT = (16, 24), 12

@@ -33,7 +33,7 @@ from tests.scopes.networks import (
     pixels,
 )
 from vitscope.errors import VitscopeError
-from vitscope.scopes.looking import Scope
+from vitscope.scopes.scope import Scope
 from vitscope.studies.loading import load_study
 
 

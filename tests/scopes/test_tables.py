@@ -19,7 +19,7 @@ from vitscope.files.tables import PARTS
 from vitscope.jobs.measures import measure_of_parts
 from vitscope.measures import registry
 from vitscope.package_data import ROOT, STYLE
-from vitscope.scopes.looking import Scope
+from vitscope.scopes.scope import Scope
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 OF_THE_LOSS = [name for name in in_memory()[1:] if registry.declared(name).needs == "loss"]

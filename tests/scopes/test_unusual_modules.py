@@ -13,7 +13,7 @@ import vitscope
 from tests.helpers.toys import C, Net, Residual, Tokens, mlp
 from tests.scopes.networks import labels
 from vitscope.errors import VitscopeError
-from vitscope.scopes.looking import Scope
+from vitscope.scopes.scope import Scope
 
 IMAGES = torch.randn(8, 3, 16, 16, generator=torch.Generator().manual_seed(1))
 

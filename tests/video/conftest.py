@@ -5,7 +5,7 @@ import pytest
 
 import vitscope
 from tests.scopes.networks import network, pixels
-from vitscope.scopes.looking import Scope
+from vitscope.scopes.scope import Scope
 
 
 @pytest.fixture

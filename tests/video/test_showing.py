@@ -17,7 +17,7 @@ from tests.helpers.kinds import timm
 from tests.helpers.refusals import refusal
 from tests.scopes.networks import Convolutions, looked_at, network
 from tests.video.pictures import cut, folder_of, frames, read_back, save_frames, subject_of
-from vitscope.scopes.looking import Scope
+from vitscope.scopes.scope import Scope
 from vitscope.video.frames import Frame, VideoFrames
 from vitscope.video.sheet import Scale, Sheet, map_colors
 from vitscope.video.showing import Painter, show

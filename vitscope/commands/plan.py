@@ -55,7 +55,7 @@ def run(arguments: Namespace) -> None:
     asked = workflow.asked_for(arguments.study)
     studies = find_studies(asked.settings, "config/config.yaml")
     planned: dict[str, list[costs_of_study.Planned]] = {}
-    for job in list_jobs(asked, *(arguments.targets or asked.targets)):
+    for job in list_planned_jobs(asked, *(arguments.targets or asked.targets)):
         planned.setdefault(job.study, []).append(job)
     if not planned:
         print("Nothing to be done.")
@@ -109,7 +109,7 @@ def _format_planned_cost(row: "Cost") -> str:
     )
 
 
-def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
+def list_planned_jobs(asked: Asked, *targets: str) -> "list[Planned]":
     """Return the jobs that would run: jobs of a dry run whose outputs a summary calls pending.
 
     The dry run also notes finished jobs, since it checks whether anything about them has changed.

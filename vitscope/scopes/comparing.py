@@ -14,7 +14,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.pairs import PREFIXES, pair_name
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
-from vitscope.scopes.looking import Scope
+from vitscope.scopes.scope import Scope
 from vitscope.scopes.tables import OTHERS, Tables
 
 if TYPE_CHECKING:

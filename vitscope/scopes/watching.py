@@ -20,7 +20,7 @@ from vitscope.errors import VitscopeError, check_known, nearest, quoted, visible
 from vitscope.measures import registry
 from vitscope.networks.building import networks
 from vitscope.scopes.lending import choose_device_for_lending
-from vitscope.scopes.looking import Scope, look
+from vitscope.scopes.scope import Scope, look
 from vitscope.scopes.tables import OTHERS, Tables
 from vitscope.settings.snapshots import after_epoch
 from vitscope.settings.study import AT

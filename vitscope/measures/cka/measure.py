@@ -208,7 +208,7 @@ CKA_BETWEEN = Measure(
     figures={
         "cka_between": FigureKind("show:plot_cka_between", beside=("blocks",)),
         "similarity_matrix": FigureKind(
-            "show_matrix:plot_similarity_matrix", beside=("blocks",), all_pairs=True
+            "show_similarity_matrix:plot_similarity_matrix", beside=("blocks",), all_pairs=True
         ),
     },
     merge=Merge("compute:merge_cka_between"),

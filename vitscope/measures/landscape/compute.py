@@ -69,7 +69,7 @@ def batches_at_landscape_points(
     return copy_batches if kept is None else lambda: kept
 
 
-def scores_at_point(
+def scores_at_landscape_point(
     forward: Callable[[Tensor], Tensor], images: Iterable[tuple[Tensor, Tensor]]
 ) -> dict[str, float]:
     """Return `nll`, the loss for the soft targets, and scores with the likeliest target as label.
@@ -127,7 +127,7 @@ def losses_at(
         for x, y in points:
             move(x, y)
             with torch.inference_mode(), autocast():
-                row = scores_at_point(
+                row = scores_at_landscape_point(
                     lambda batch: recording.run(compute_logits, batch)[0], batches()
                 )
             if x == y == 0 and not isfinite(row["nll"]):

@@ -116,7 +116,7 @@ class PositionSimilaritySettings:
 
 POSITION_SIMILARITY = Measure(
     needs="network",
-    measure="positions:measure_position_similarity",
+    measure="learned_positions:measure_position_similarity",
     table=POSITION_SIMILARITY_TABLE,
     question="What the first layer and positions hold",
     figures={
@@ -148,7 +148,7 @@ POSITION_BIAS_TABLE = Table(
 
 POSITION_BIAS = Measure(
     needs="network",
-    measure="positions:measure_position_bias",
+    measure="learned_positions:measure_position_bias",
     table=POSITION_BIAS_TABLE,
     question="What the first layer and positions hold",
     figures={"position_bias": FigureKind("show:plot_position_bias")},

@@ -9,13 +9,13 @@ from tests.helpers.golden import Golden
 from tests.helpers.networks import described, mini
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
-from vitscope.measures.parameters.measure import POSITION_BIAS_TABLE, POSITION_SIMILARITY_TABLE
-from vitscope.measures.parameters.positions import (
+from vitscope.measures.parameters.learned_positions import (
     measure_position_bias,
     measure_position_similarity,
     neighbouring_positions,
     position_similarities,
 )
+from vitscope.measures.parameters.measure import POSITION_BIAS_TABLE, POSITION_SIMILARITY_TABLE
 
 EMBEDDING = np.random.default_rng(0).normal(size=(6, 4, 5))
 
