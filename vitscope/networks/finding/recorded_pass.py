@@ -327,7 +327,10 @@ class RecordedPass:
         within them are no units; sums on the way of the stream are, if a branch works on them.
         """
         start = self.before(end)
-        inner = self.additions(start, end)
+        # Sums of tokens whose places are lost count too, as of the best ones beside the others.
+        inner = [
+            i for i in self._sums(start, end) if self.maps.layout(i) or self.holds_many_vectors(i)
+        ]
         if joined:
             way = self.way(end)
             if way is None or len(way.sums) < 2:
