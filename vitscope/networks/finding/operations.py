@@ -35,7 +35,8 @@ BATCH_NORMALIZATIONS = _split_names(
 )
 NORMALIZATIONS = BATCH_NORMALIZATIONS | _split_names("native_layer_norm native_group_norm")
 STRIDED_POOLINGS = _split_names("avg_pool2d max_pool2d_with_indices")
-POOLINGS = STRIDED_POOLINGS | _split_names("_adaptive_avg_pool2d adaptive_max_pool2d")
+ADAPTIVE_POOLINGS = _split_names("_adaptive_avg_pool2d adaptive_max_pool2d")
+POOLINGS = STRIDED_POOLINGS | ADAPTIVE_POOLINGS
 CONVOLUTIONS = _split_names("convolution _convolution")
 RESIZINGS = _split_names(
     """upsample_bilinear2d upsample_nearest2d upsample_bicubic2d _upsample_bilinear2d_aa
