@@ -73,6 +73,8 @@ def convolved(size: int, stride: int, padding: int = 0, dilation: int = 1) -> nn
         (lambda x: nn.ConvTranspose2d(3, 3, 2, 2)(convolved(8, 8)(x)), 8, 2, 4),
         (lambda x: interpolate(convolved(2, 2)(x), scale_factor=2), 32, 0.5, 1),
         (lambda x: adaptive_avg_pool2d(x[:, :, 8:24, 8:24], 4), 4, 10, 4),
+        # As VGG of small images.
+        (lambda x: adaptive_avg_pool2d(convolved(16, 16)(x), 8), 8, 2, 4),
         # Where nobody can tell, a new map fills the image.
         (lambda x: convolved(3, 2)(pad(x, (0, 1, 0, 1))), 16, 1, 2),
     ],

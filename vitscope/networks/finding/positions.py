@@ -96,8 +96,9 @@ def _coordinates_of_new_map(
     """Yield the coordinates of rows, and of columns, of the map that an operation makes."""
     for dimension, line in enumerate(lines, 2):
         count = operation.shape[dimension]
-        if operation.name in ops.ADAPTIVE_POOLINGS:
-            # What it pools overlaps, and differs in size, where it does not divide the map.
+        if operation.name in ops.ADAPTIVE_POOLINGS and count < before[dimension]:
+            # What it pools overlaps, and differs in size, where it does not divide the map. A map
+            # that it enlarges has several values of the same pixels, which fill it all the same.
             yield adaptive_avg_pool1d(line.coordinates(before[dimension])[None], count)[0]
         else:
             apart = line.apart * _stride_between_maps(operation, before, dimension)
