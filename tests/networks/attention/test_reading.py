@@ -443,6 +443,21 @@ def test_heads_that_are_mixed() -> None:
     torch.testing.assert_close(read[:, 0], mixed.softmax(-1), **TOLERANCE)
 
 
+class Scored(Tokens):
+    """Tokens are scaled by the attention that they get from all heads, as to choose among them."""
+
+    def attend(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images))
+        weights = (query @ key.mT / sqrt(CHANNELS // HEADS)).softmax(-1)
+        return weights @ value * weights.mean((1, 2))[:, None, :, None]
+
+
+def test_another_use_of_weights_mixes_no_heads() -> None:
+    model = Scored()
+    assert not only(model).mixed
+    check_weights(model, only(model), by_hand(model, IMAGES))
+
+
 class Gate(Tokens):
     """A softmax of what is no product of two things that depend on the images."""
 

@@ -261,9 +261,13 @@ class _AttentionFinder:
         return places.reshape(-1, *places.shape[-2:])
 
     def _has_mixed_heads(self, index: int) -> bool:
+        """Tell whether weights are changed between the softmax and their product with values.
+
+        Other uses of the same weights, as to choose the best tokens by them, change nothing.
+        """
         if ops.is_fused_attention(self._flow.operations[index].name):
             return False
-        waiting = [index]
+        waiting, changed, weighs = [index], list[int](), False
         while waiting:
             for user in self._flow.users.get(waiting.pop(), []):
                 operation = self._flow.operations[user]
@@ -271,9 +275,13 @@ class _AttentionFinder:
                     continue
                 if operation.name in ops.MOVES or operation.name == "native_dropout":
                     waiting.append(user)
-                elif not multiplies_values(operation):
-                    return True
-        return False
+                elif multiplies_values(operation):
+                    weighs = True
+                else:
+                    changed.append(user)
+        products = {user for each in changed for user in self._users_of_product(each)}
+        weighed = any(multiplies_values(self._flow.operations[each]) for each in products)
+        return weighed if weighs else bool(changed)
 
 
 def _unique_name(name: str, names: Sequence[str]) -> str:
