@@ -46,6 +46,8 @@ MAPS = CONVOLUTIONS | POOLINGS | RESIZINGS
 UNFOLDING = _split_names("im2col")
 PRODUCTS = _split_names("mm addmm bmm baddbmm")
 REDUCTIONS = _split_names("mean sum amax amin")
+# These measure how much values vary, or how large they are, as norms do.
+SPREADS = _split_names("var var_mean std linalg_vector_norm")
 # These do the same as `reshape` on a tensor that is contiguous in memory.
 VIEWS = _split_names("view _unsafe_view _reshape_alias")
 COPIES = _split_names("_to_copy clone alias detach")
@@ -71,9 +73,9 @@ PARTS_OF_NORMS = (
     MOVES
     | NORMALIZATIONS
     | REDUCTIONS
+    | SPREADS
     | _split_names(
-        """pow mul div sub add sqrt rsqrt reciprocal var var_mean std linalg_vector_norm clamp
-        clamp_min _fused_rms_norm square"""
+        "pow mul div sub add sqrt rsqrt reciprocal clamp clamp_min _fused_rms_norm square"
     )
 )
 # These compute each value from the results at earlier positions.
