@@ -392,6 +392,34 @@ def test_a_module_that_attends_twice() -> None:
     torch.testing.assert_close(second[:, 0], expected, **TOLERANCE)
 
 
+class Followed(Tokens):
+    """Attention whose values are what attention returns: of rows and columns, or of agents."""
+
+    def __init__(self, agents: bool) -> None:
+        super().__init__()
+        self.agents = agents
+
+    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        if self.agents:
+            agent = avg_pool2d(query.mT.flatten(0, 1).unflatten(2, (SIDE, SIDE)), 2)
+            agent = agent.flatten(2).unflatten(0, query.shape[:2]).mT
+            taken = (agent @ key.mT).softmax(-1) @ value
+            return (query @ agent.mT).softmax(-1) @ taken
+        rows = [each.unflatten(2, (SIDE, SIDE)) for each in (query, key, value)]
+        query, key, value = (each.transpose(2, 3) for each in rows)
+        value = ((rows[0] @ rows[1].mT).softmax(-1) @ rows[2]).transpose(2, 3)
+        return ((query @ key.mT).softmax(-1) @ value).transpose(2, 3).flatten(2, 3)
+
+
+@pytest.mark.parametrize("agents", [False, True])
+def test_attention_to_what_attention_returns_is_no_third(agents: bool) -> None:
+    """As in RMT and agent attention: both are read, and nothing else is told of."""
+    found = found_in(Followed(agents).eval(), SIZE)
+    counts = [attention.queries.shape[1:2] for attention in found.attentions]
+    assert counts == ([(4,), (16,)] if agents else [(4,), (4,)])
+    assert not found.refused
+
+
 class Mixing(Tokens):
     """Heads are mixed before the softmax, by a convolution of one position, and behind it."""
 
@@ -413,6 +441,21 @@ def test_heads_that_are_mixed() -> None:
         query, key, _ = model.split(model.tokens(IMAGES)).double()
         mixed = model.before.double()(query @ key.mT / 2)
     torch.testing.assert_close(read[:, 0], mixed.softmax(-1), **TOLERANCE)
+
+
+class Scored(Tokens):
+    """Tokens are scaled by the attention that they get from all heads, as to choose among them."""
+
+    def attend(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images))
+        weights = (query @ key.mT / sqrt(CHANNELS // HEADS)).softmax(-1)
+        return weights @ value * weights.mean((1, 2))[:, None, :, None]
+
+
+def test_another_use_of_weights_mixes_no_heads() -> None:
+    model = Scored()
+    assert not only(model).mixed
+    check_weights(model, only(model), by_hand(model, IMAGES))
 
 
 class Gate(Tokens):

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from torch import Tensor, nn
 import vitscope
 from tests.helpers.kinds import EncoderViT
 from tests.helpers.networks import described, read
+from tests.helpers.toys import C, Net, Residual, Tokens, mlp
 from vitscope.errors import VitscopeError
 from vitscope.measures.branches.lesion import lesioned
 from vitscope.networks.attention.finding import find_attention
@@ -112,6 +114,57 @@ def test_a_lesion_leaves_the_norm_of_the_stream() -> None:
         x = last.norm1(x + last.attention(x, x, x, need_weights=False)[0])
         expected = model.head(last.norm2(x)[:, 0])
     torch.testing.assert_close(without[-1], expected, rtol=1e-6, atol=1e-6)
+
+
+class Centred(nn.Module):
+    """A layer norm that takes the mean once, as the one of the authors of MetaFormer."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        centred = x - x.mean(-1, keepdim=True)
+        return centred / (centred.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt()
+
+
+class Variance(nn.Module):
+    """The same of what torch computes at once."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        variance, mean = torch.var_mean(x, -1, keepdim=True)
+        return (x - mean) * torch.rsqrt(variance + 1e-6)
+
+
+class Means(nn.Module):
+    """Adds the mean of all tokens, behind a layer: this is a branch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(C, C)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x - self.layer(x).mean(1, keepdim=True)
+
+
+@pytest.mark.parametrize("norm", [Centred, Variance])
+def test_a_norm_by_hand_between_blocks_is_no_unit(norm: Callable[[], nn.Module]) -> None:
+    model = Net(Tokens(), norm(), Residual(mlp()), norm(), Means(), norm(), Residual(mlp()))
+    found = list_blocks("net", model.eval(), described(16))
+    assert [each.name for each in found.points] == ["stem", "blocks.1", "blocks.3", "blocks.5"]
+    assert found.read == "3 of 3 sums, 100% of the operations"
+    assert found.warnings == []
+
+
+@pytest.mark.parametrize("norm", [Centred, Variance])
+def test_a_norm_of_sums_by_hand(norm: Callable[[], nn.Module]) -> None:
+    class After(Residual):
+        def forward(self, x: Tensor) -> Tensor:
+            return norm()(x + self.branch(x))
+
+    model = Net(Tokens(), After(mlp()), After(mlp())).eval()
+    found = list_blocks("net", model, described(16))
+    assert found.table["norm"].tolist()[1:] == ["after", "after"]
+    with torch.no_grad():
+        expected = model.blocks(model.stem(IMAGES)).mT.unflatten(2, (4, 4))
+    _, maps = read(model, found.points, IMAGES)
+    torch.testing.assert_close(maps[-1], expected, rtol=0, atol=0)
 
 
 def test_a_network_that_normalizes_no_sums_has_no_side() -> None:

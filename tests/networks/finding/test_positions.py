@@ -3,7 +3,14 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import adaptive_avg_pool2d, avg_pool2d, interpolate, max_pool2d, pad
+from torch.nn.functional import (
+    adaptive_avg_pool2d,
+    adaptive_max_pool2d,
+    avg_pool2d,
+    interpolate,
+    max_pool2d,
+    pad,
+)
 
 from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import described
@@ -66,6 +73,8 @@ def convolved(size: int, stride: int, padding: int = 0, dilation: int = 1) -> nn
         (lambda x: nn.ConvTranspose2d(3, 3, 2, 2)(convolved(8, 8)(x)), 8, 2, 4),
         (lambda x: interpolate(convolved(2, 2)(x), scale_factor=2), 32, 0.5, 1),
         (lambda x: adaptive_avg_pool2d(x[:, :, 8:24, 8:24], 4), 4, 10, 4),
+        # As VGG of small images.
+        (lambda x: adaptive_avg_pool2d(convolved(16, 16)(x), 8), 8, 2, 4),
         # Where nobody can tell, a new map fills the image.
         (lambda x: convolved(3, 2)(pad(x, (0, 1, 0, 1))), 16, 1, 2),
     ],
@@ -73,6 +82,15 @@ def convolved(size: int, stride: int, padding: int = 0, dilation: int = 1) -> nn
 def test_maps(make: Callable[[Tensor], Tensor], count: int, first: float, apart: float) -> None:
     expected = [first + apart * number for number in range(count)]
     assert rows_of(make).tolist() == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("pool", [adaptive_avg_pool2d, adaptive_max_pool2d])
+def test_pooling_that_does_not_divide_a_map(pool: Callable[[Tensor, int], Tensor]) -> None:
+    """As of the agents of agent attention: 8 rows are pooled in threes, and two of them twice."""
+    made = rows_of(lambda x: pool(convolved(4, 4)(x), 3))
+    assert made.tolist() == pytest.approx([4 * 1.5, 4 * 4, 4 * 6.5], abs=1e-4)
+    made = rows_of(lambda x: convolved(1, 1)(pool(convolved(8, 8)(x), 3)))
+    assert made.tolist() == pytest.approx([8 * 1, 8 * 2, 8 * 3], abs=1e-4)
 
 
 def test_a_map_of_heads_that_are_counted_as_images() -> None:

@@ -227,3 +227,27 @@ def test_units_before_a_cut_at_a_layer() -> None:
     assert found.read.startswith(f"0 of {missed} sums")
     assert all("3 sums are in no figure" in warning for warning in found.warnings)
     assert len(found.warnings) == 2
+
+
+class Chosen(nn.Module):
+    """Blocks of the best tokens, which are put back before the others: as in UniFormer-Light."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.Sequential(Residual(mlp()), Residual(mlp()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        order = x.norm(dim=-1).argsort(1)[..., None].expand_as(x)
+        best, others = x.gather(1, order).split(8, 1)
+        return torch.cat([self.blocks(best), others], 1).gather(1, order.argsort(1))
+
+
+def test_units_of_chosen_tokens_that_other_tokens_go_around() -> None:
+    """Nobody can tell where these tokens are; they count all the same, and so does the depth."""
+    found = listed(Net(Tokens(), Residual(mlp()), Chosen(), Residual(mlp())))
+    assert [point.name for point in found.points] == ["stem", "blocks.0"]
+    assert found.read.startswith("1 of 4 sums, ")
+    assert found.table["depth"].tolist() == pytest.approx([0, 1 / 4])
+    told = " ".join(found.warnings)
+    assert " 2 sums are in no figure, from 'blocks.1.blocks.0' to 'blocks.1.blocks.1'" in told
+    assert " 1 sums are in no figure, from 'blocks.2' to 'blocks.2'" in told

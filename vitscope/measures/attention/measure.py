@@ -5,8 +5,10 @@ The table `attention`: one row per model, attention and head; and one for the me
 Attention is a softmax of products of queries and keys that are positions of the image, wherever a
 network computes such a softmax. It is read as the network uses it, with its windows, pooled keys,
 masks and biases. The place of a position, in pixels of the image, is traced through the forward
-pass. Tokens without a place, such as the class token, are left out as queries and as keys in
-`distance` and `nmi`, but not in `entropy`.
+pass. A convolution or a pooling with a stride leaves the middle of a map where it was, so that keys
+which a padded one makes may lie up to half a stride beside the pixels they are computed from (CvT).
+Tokens without a place, such as the class token, are left out as queries and as keys in `distance`
+and `nmi`, but not in `entropy`.
 
 All values are means over the queries of an image, over its windows, and then over images. The
 distance of a query is the mean distance to the keys, weighted by attention. Attention to tokens

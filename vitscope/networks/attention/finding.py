@@ -116,12 +116,21 @@ class _AttentionFinder:
         return FoundAttention(found, refused)
 
     def _modules_of_unread_products(self, read: set[int]) -> Iterator[str]:
+        weighing = self._products_with_read_weights(read)
         for index, operation in enumerate(self._flow.operations):
             if index in self._needed and multiplies_values(operation):
                 behind = self._users_of_product(index)
-                operations = [self._flow.operations[each] for each in behind]
-                if any(map(multiplies_values, operations)) and not behind & read:
+                products = {i for i in behind if multiplies_values(self._flow.operations[i])}
+                # Attention may take what attention returns, as along rows and then columns: the
+                # first product is of values then, and not of queries and keys.
+                if products - (weighing if index in weighing else set()) and not behind & read:
                     yield operation.module
+
+    def _products_with_read_weights(self, read: set[int]) -> set[int]:
+        """Return the products of values and the weights that a softmax of `read` gives."""
+        softmaxes = (i for i in read if self._flow.operations[i].name in ops.SOFTMAXES)
+        behind = {user for softmax in softmaxes for user in self._users_of_product(softmax)}
+        return {each for each in behind if multiplies_values(self._flow.operations[each])}
 
     def _users_of_product(self, product: int) -> set[int]:
         """Return the operations that use a product, up to and including the next layers."""
@@ -252,9 +261,13 @@ class _AttentionFinder:
         return places.reshape(-1, *places.shape[-2:])
 
     def _has_mixed_heads(self, index: int) -> bool:
+        """Tell whether weights are changed between the softmax and their product with values.
+
+        Other uses of the same weights, as to choose the best tokens by them, change nothing.
+        """
         if ops.is_fused_attention(self._flow.operations[index].name):
             return False
-        waiting = [index]
+        waiting, changed, weighs = [index], list[int](), False
         while waiting:
             for user in self._flow.users.get(waiting.pop(), []):
                 operation = self._flow.operations[user]
@@ -262,9 +275,13 @@ class _AttentionFinder:
                     continue
                 if operation.name in ops.MOVES or operation.name == "native_dropout":
                     waiting.append(user)
-                elif not multiplies_values(operation):
-                    return True
-        return False
+                elif multiplies_values(operation):
+                    weighs = True
+                else:
+                    changed.append(user)
+        products = {user for each in changed for user in self._users_of_product(each)}
+        weighed = any(multiplies_values(self._flow.operations[each]) for each in products)
+        return weighed if weighs else bool(changed)
 
 
 def _unique_name(name: str, names: Sequence[str]) -> str:

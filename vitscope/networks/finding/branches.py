@@ -1,7 +1,7 @@
 """Tell the kinds of branches: whether they attend, convolve or are an MLP."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from math import log2
 
 from vitscope.networks.finding import operations as ops
@@ -41,8 +41,8 @@ def kind_without_attention(
     `channels` and `size` describe the stream's feature map.
     """
     branch = [flow.operations[index] for index in indices]
-    spatial = [operation for operation in branch if is_spatial_convolution(flow, operation)]
-    if spatial and not _belong_to_mlp_branch(flow, spatial, branch, channels):
+    spatial = [i for i in indices if is_spatial_convolution(flow, flow.operations[i])]
+    if spatial and not _belong_to_mlp_branch(flow, spatial, {*indices}, channels):
         return "conv"
     if any(op.name in ops.PRODUCTS | ops.CONVOLUTIONS or ops.is_fourier(op.name) for op in branch):
         return "mlp"
@@ -101,12 +101,34 @@ def is_spatial_convolution(flow: Dataflow, operation: Operation) -> bool:
 
 
 def _belong_to_mlp_branch(
-    flow: Dataflow, spatial: Sequence[Operation], branch: Sequence[Operation], channels: int
+    flow: Dataflow, spatial: Sequence[int], branch: Container[int], channels: int
 ) -> bool:
-    """Tell whether convolutions are part of an MLP: depthwise, and as wide as its inner layer."""
-    for operation in spatial:
-        wide, of_group = _kernel_shape(flow, operation)[:2]
-        widened = any(op.name in ops.PRODUCTS and op.shape[-1] == wide for op in branch)
-        if of_group > 1 or wide <= channels or not widened:
+    """Tell whether convolutions are part of an MLP: depthwise, and as wide as its inner layer.
+
+    A linear layer before them makes it as wide, or several times as wide, with gates beside it.
+    One that computes a gate behind them, as of squeeze and excitation, does not.
+    """
+    for index in spatial:
+        wide, of_group = _kernel_shape(flow, flow.operations[index])[:2]
+        if of_group > 1 or wide <= channels:
             return False
+        for before in _layers_before(flow, index):
+            layer = flow.operations[before]
+            widens = layer.name in ops.PRODUCTS and layer.shape[-1] % wide == 0
+            if before not in branch or not (widens or before in spatial):
+                return False
     return True
+
+
+def _layers_before(flow: Dataflow, index: int) -> set[int]:
+    """Return the nearest products and convolutions, or the images, that an operation takes."""
+    found, seen, waiting = set[int](), set[int](), [index]
+    while waiting:
+        for value in flow.operations[waiting.pop()].operands:
+            before = value.operation
+            if before == 0 or flow.operations[before].name in ops.PRODUCTS | ops.CONVOLUTIONS:
+                found.add(before)
+            elif before not in seen:
+                seen.add(before)
+                waiting.append(before)
+    return found

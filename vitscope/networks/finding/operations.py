@@ -35,7 +35,8 @@ BATCH_NORMALIZATIONS = _split_names(
 )
 NORMALIZATIONS = BATCH_NORMALIZATIONS | _split_names("native_layer_norm native_group_norm")
 STRIDED_POOLINGS = _split_names("avg_pool2d max_pool2d_with_indices")
-POOLINGS = STRIDED_POOLINGS | _split_names("_adaptive_avg_pool2d adaptive_max_pool2d")
+ADAPTIVE_POOLINGS = _split_names("_adaptive_avg_pool2d adaptive_max_pool2d")
+POOLINGS = STRIDED_POOLINGS | ADAPTIVE_POOLINGS
 CONVOLUTIONS = _split_names("convolution _convolution")
 RESIZINGS = _split_names(
     """upsample_bilinear2d upsample_nearest2d upsample_bicubic2d _upsample_bilinear2d_aa
@@ -45,6 +46,8 @@ MAPS = CONVOLUTIONS | POOLINGS | RESIZINGS
 UNFOLDING = _split_names("im2col")
 PRODUCTS = _split_names("mm addmm bmm baddbmm")
 REDUCTIONS = _split_names("mean sum amax amin")
+# These measure how much values vary, or how large they are, as norms do.
+SPREADS = _split_names("var var_mean std linalg_vector_norm")
 # These do the same as `reshape` on a tensor that is contiguous in memory.
 VIEWS = _split_names("view _unsafe_view _reshape_alias")
 COPIES = _split_names("_to_copy clone alias detach")
@@ -70,9 +73,9 @@ PARTS_OF_NORMS = (
     MOVES
     | NORMALIZATIONS
     | REDUCTIONS
+    | SPREADS
     | _split_names(
-        """pow mul div sub add sqrt rsqrt reciprocal var var_mean std linalg_vector_norm clamp
-        clamp_min _fused_rms_norm square"""
+        "pow mul div sub add sqrt rsqrt reciprocal clamp clamp_min _fused_rms_norm square"
     )
 )
 # These compute each value from the results at earlier positions.

@@ -1,12 +1,12 @@
 """Trace where in the image a tensor's values lie, and so how the tensor lays out a feature map."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import inf, isnan, nan, prod
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import adaptive_avg_pool1d, pad
 
 from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.addends import summed_stack
@@ -59,15 +59,14 @@ def _fit_line_to_positions(
     return line if torch.allclose(varying, line.coordinates(count), atol=1e-4) else None
 
 
-def _map_positions(image: Tensor, lines: Sequence[_Line], shape: tuple[int, ...]) -> Positions:
-    rows, columns = (line.coordinates(count) for line, count in zip(lines, shape[2:], strict=True))
+def _map_positions(image: Tensor, rows: Tensor, columns: Tensor) -> Positions:
     return Positions(image, rows.view(1, 1, -1, 1), columns.view(1, 1, 1, -1))
 
 
 def _image_positions(shape: tuple[int, ...]) -> Positions:
     """Return the positions of maps (N, C, H, W), each of which covers one image."""
     numbers = torch.arange(shape[0], dtype=torch.float32).view(-1, 1, 1, 1)
-    return _map_positions(numbers, [_Line(0.5, 1 / count) for count in shape[2:]], shape)
+    return _map_positions(numbers, *(_Line(0.5, 1 / n).coordinates(n) for n in shape[2:]))
 
 
 def _lines_of_positions(positions: Positions | None, shape: tuple[int, ...]) -> list[_Line]:
@@ -89,6 +88,21 @@ def _stride_between_maps(operation: Operation, before: tuple[int, ...], dimensio
     if operation.name in ops.STRIDED_POOLINGS:
         return _setting_of_axis(args[2] if len(args) > 2 and args[2] else args[1], dimension)
     return before[dimension] / operation.shape[dimension]
+
+
+def _coordinates_of_new_map(
+    operation: Operation, lines: Sequence[_Line], before: tuple[int, ...]
+) -> Iterator[Tensor]:
+    """Yield the coordinates of rows, and of columns, of the map that an operation makes."""
+    for dimension, line in enumerate(lines, 2):
+        count = operation.shape[dimension]
+        if operation.name in ops.ADAPTIVE_POOLINGS and count < before[dimension]:
+            # What it pools overlaps, and differs in size, where it does not divide the map. A map
+            # that it enlarges has several values of the same pixels, which fill it all the same.
+            yield adaptive_avg_pool1d(line.coordinates(before[dimension])[None], count)[0]
+        else:
+            apart = line.apart * _stride_between_maps(operation, before, dimension)
+            yield _Line(line.middle, apart).coordinates(count)
 
 
 def _setting_of_axis(given: Any, dimension: int) -> int:
@@ -313,12 +327,9 @@ class PositionTracer:
         # holds tokens, the places are lost.
         if of_one_value and operation.shape[2:] == shape[2:]:
             return before and before.change_each(lambda t: t.nanmean(1, keepdim=True))
-        lines = [
-            _Line(line.middle, line.apart * _stride_between_maps(operation, shape, dimension))
-            for dimension, line in enumerate(_lines_of_positions(before, shape), 2)
-        ]
+        lines = _lines_of_positions(before, shape)
         if before is not None and lines:
-            return _map_positions(before.image, lines, operation.shape)
+            return _map_positions(before.image, *_coordinates_of_new_map(operation, lines, shape))
         # Tokens in a row are no map, even if a layer for maps takes them. Their places remain
         # known only if it averages.
         if 1 in shape[2:] and _has_positions_in_a_row(before):

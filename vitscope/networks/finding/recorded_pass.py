@@ -144,6 +144,8 @@ class RecordedPass:
 
     def joins(self, index: int) -> bool:
         operation = self.operations[index]
+        if self.ways.centres(index):
+            return False
         if self.ways.adds(index) or self._way_of_stream(index):
             return True
         # A shortcut with fewer channels than its branch is added to the first channels only.
@@ -232,7 +234,8 @@ class RecordedPass:
                 if within[-1].module != last.module or within[-1].name not in ("mul", "add"):
                     break
             names = {op.name for op in within}
-            divides = bool(names & ops.REDUCTIONS) and within[-1].name in ("mul", "div")
+            measured = bool(names & (ops.REDUCTIONS | ops.SPREADS))
+            divides = measured and within[-1].name in ("mul", "div")
             normalizes |= bool(names & ops.NORMALIZATIONS) or divides
             if self.joins(index):
                 break
@@ -327,7 +330,10 @@ class RecordedPass:
         within them are no units; sums on the way of the stream are, if a branch works on them.
         """
         start = self.before(end)
-        inner = self.additions(start, end)
+        # Sums of tokens whose places are lost count too, as of the best ones beside the others.
+        inner = [
+            i for i in self._sums(start, end) if self.maps.layout(i) or self.holds_many_vectors(i)
+        ]
         if joined:
             way = self.way(end)
             if way is None or len(way.sums) < 2:

@@ -78,6 +78,25 @@ class Ways:
         parts, leaves = self.addends(index), flat_arguments(self.flow.operations[index])
         return len({leaves[place] for place in (*parts.added, *parts.computed)}) > 1
 
+    def centres(self, index: int) -> bool:
+        """Tell whether an operation subtracts from a value its own mean.
+
+        A norm that is written by hand does so, also where it works on the stream itself, between
+        stages: this mean is no branch.
+        """
+        operation = self.flow.operations[index]
+        if operation.name != "sub" or len(operation.operands) != 2:
+            return False
+        value, mean = operation.operands
+        origin = self._origin(value, 0)
+        behind = self.ancestors(mean, origin)
+        computed = [self.flow.operations[each] for each in behind]
+        names = {each.name for each in computed}
+        taken = {v.operation for each in computed for v in each.operands}
+        means = ops.REDUCTIONS | {"var_mean"}
+        plain = names <= means | ops.MOVES | {"mul", "div"}
+        return plain and bool(names & means) and taken <= behind | {origin}
+
     def _with_addends(self, index: int) -> int:
         """Return the operation whose operands are added: the stack that a sum sums up, or it."""
         stack = summed_stack(self.flow, self.flow.operations[index])
