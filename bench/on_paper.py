@@ -10,7 +10,7 @@ from contextlib import chdir
 from functools import partial
 from pathlib import Path
 
-from vitscope.commands.plan import list_jobs
+from vitscope.commands.plan import list_planned_jobs
 from vitscope.commands.workflow import asked_for
 from vitscope.jobs.job import Takes, find_job
 from vitscope.measures import registry
@@ -39,7 +39,7 @@ def plan() -> list[Planned]:
     """Return the jobs of the study, planned in a folder in which nothing was made."""
     asked = asked_for(str(STUDY))
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        return list_jobs(asked, *asked.targets)
+        return list_planned_jobs(asked, *asked.targets)
 
 
 def costs_of_model(study: Study, jobs: list[Planned], model: str, rate: float) -> dict[str, Cost]:

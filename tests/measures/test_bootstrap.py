@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from scipy.stats import bootstrap
 
-from vitscope.measures import per_image
 from vitscope.measures.bootstrap import bootstrap_image_means, spread, spread_of
 from vitscope.measures.scores import accuracy_changes
 
@@ -44,7 +43,7 @@ def test_what_does_not_vary_has_an_interval_of_no_width() -> None:
 @pytest.mark.parametrize("pieces", [1, 7, 1000])
 def test_pieces_do_not_matter(monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
     whole = bootstrap_image_means(VALUES, 150, 0)
-    monkeypatch.setattr(per_image, "RESAMPLES_AT_ONCE", pieces)
+    monkeypatch.setattr("vitscope.measures.bootstrap.RESAMPLES_AT_ONCE", pieces)
     np.testing.assert_allclose(bootstrap_image_means(VALUES, 150, 0), whole, rtol=1e-13)
 
 
