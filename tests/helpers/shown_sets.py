@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from PIL import Image
 from torch import Tensor, nn
 
 from tests.helpers.drawing import drawn_from
@@ -21,9 +20,8 @@ from vitscope.data.sources.cue_conflict import read_cue_conflict_categories
 from vitscope.data.sources.model_vs_human import IN_FOLDERS
 from vitscope.data.split import Split
 from vitscope.drawing.figure import Member
-from vitscope.drawing.saving import save, style
-from vitscope.measures.classification.beside_people import measure_beside_people
-from vitscope.measures.given import OnPredictions
+from vitscope.drawing.saving import style
+from vitscope.measures.classification.beside_people import compare_on_set
 from vitscope.package_data import STYLE
 
 CATEGORIES = read_cue_conflict_categories()
@@ -72,12 +70,25 @@ class NamesRed(nn.Module):
         return nn.functional.one_hot(first[named], 1000) * 20.0
 
 
-def table_at_random(images: Split, model: str, loss: float, seed: int) -> pd.DataFrame:
+def table_at_random(name: str, model: str, loss: float, seed: int) -> pd.DataFrame:
     """Return the table of a network that is right by chance, the less the more images changed."""
-    labels, condition = images.labels, images.column("condition")
-    share = np.clip(0.93 - loss * condition / (condition.max() + 1), 1 / 16, 1)
-    drawn = np.random.default_rng(seed).random(len(labels)) < share
-    predictions = pd.DataFrame(
-        {"image": np.arange(len(labels)), "label": labels, "prediction": labels + ~drawn}
-    )
-    return measure_beside_people(OnPredictions(model, predictions, images), 1000, 0)
+    conditions = read_shown_conditions(name)["condition"].tolist()
+    changed = read_shown_images(name)["condition"].map(conditions.index).to_numpy()
+    share = np.clip(0.93 - loss * changed / len(conditions), 1 / 16, 1)
+    right = np.random.default_rng(seed).random(len(changed)) < share
+    return compare_on_set(name, np.arange(len(right)), right, 200, 0).assign(model=model)
+
+
+def main() -> None:
+    sets, drawn = ("high-pass", "low-pass"), (("resnet", 1.2), ("vit", 0.8))
+    names = [(f"{family}, {name}", name, family, loss) for name in sets for family, loss in drawn]
+    tables = [table_at_random(name, model, loss, 0) for model, name, _, loss in names]
+    labels = {"resnet": "a network drawn at random", "vit": "another one"}
+    members = [Member(model, labels[family], family) for model, _, family, _ in names]
+    with style(STYLE):
+        figure = drawn_from("beside_people", {"beside_people": pd.concat(tables)}, members)
+        figure.savefig(PICTURE, dpi=150)
+
+
+if __name__ == "__main__":
+    main()

@@ -66,9 +66,10 @@ def test_sets_are_those_that_people_were_shown() -> None:
     for name in SETS:
         shown = read_shown_images(name)
         assert shown["image"].is_unique
-        assert shown["condition"].unique().tolist() == read_shown_conditions(name)[
-            "condition"
-        ].tolist()
+        assert (
+            shown["condition"].unique().tolist()
+            == read_shown_conditions(name)["condition"].tolist()
+        )
         # As many images of each category in each condition.
         assert len({*shown.groupby(["condition", "category"]).size()}) == 1
         assert sorted({*shown["category"]}) == [*CATEGORIES]
@@ -81,7 +82,6 @@ def test_names_are_read_as_those_who_use_the_sets_quote_them(name: str, tmp_path
     lacking = len(read_shown_images(name)) - len(quoted)
     said = refusal(open_path, "model_vs_human", archive, set=name)
     assert said.startswith(f"{archive} lacks {lacking} of the {lacking + len(quoted)} images of")
-
 
 
 @pytest.mark.parametrize(

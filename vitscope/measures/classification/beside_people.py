@@ -114,13 +114,17 @@ def shown_set_of(images: Split) -> str:
     return name
 
 
-def measure_beside_people(given: OnPredictions, resamples: int, seed: int) -> pd.DataFrame:
-    """Measure accuracy and error consistency of a model with people, condition by condition."""
-    name = shown_set_of(given.images)
-    rows = given.predictions["image"].to_list()
-    right = (given.predictions["prediction"] == given.predictions["label"]).to_numpy(bool)
-    people = read_people_right(name)[:, given.images.column("index")[rows]]
-    position = given.images.column("condition")[rows]
+def compare_on_set(
+    name: str, index: Array, right: Array, resamples: int, seed: int
+) -> pd.DataFrame:
+    """Return a row for each condition of a set, and one for the mean over those that count.
+
+    `right` says if a network is right about the images `index` of the set.
+    """
+    conditions, shown = read_shown_conditions(name), read_shown_images(name)
+    people = read_people_right(name)[:, index]
+    place = conditions["condition"].tolist().index
+    position = shown["condition"].map(place).to_numpy()[index]
     found = {
         # Images differ between conditions, and so does the seed of their resamples.
         nth: compare_with_people(
@@ -128,13 +132,19 @@ def measure_beside_people(given: OnPredictions, resamples: int, seed: int) -> pd
         )
         for nth in np.unique(position).tolist()
     }
-    conditions = read_shown_conditions(name)
     named = conditions["condition"].to_dict() | {len(conditions): MEAN}
     counts = (conditions["counted"] == "1").to_dict() | {len(conditions): True}
     if counted := [each for nth, each in found.items() if counts[nth]]:
         found[len(conditions)] = mean_over_conditions(counted)
-    table = pd.DataFrame(
+    return pd.DataFrame(
         {"position": nth, "condition": named[nth], "counted": counts[nth]} | each.columns()
         for nth, each in found.items()
-    )
-    return table.assign(model=given.model, set=name)
+    ).assign(set=name)
+
+
+def measure_beside_people(given: OnPredictions, resamples: int, seed: int) -> pd.DataFrame:
+    """Measure accuracy and error consistency of a model with people, condition by condition."""
+    name, predictions = shown_set_of(given.images), given.predictions
+    index = given.images.column("index")[predictions["image"].to_list()]
+    right = (predictions["prediction"] == predictions["label"]).to_numpy(bool)
+    return compare_on_set(name, index, right, resamples, seed).assign(model=given.model)
