@@ -82,7 +82,10 @@ def table_at_random(name: str, model: str, loss: float, seed: int) -> pd.DataFra
 def main() -> None:
     sets, drawn = ("high-pass", "low-pass"), (("resnet", 1.2), ("vit", 0.8))
     names = [(f"{family}, {name}", name, family, loss) for name in sets for family, loss in drawn]
-    tables = [table_at_random(name, model, loss, 0) for model, name, _, loss in names]
+    tables = [
+        table_at_random(name, model, loss, seed)
+        for seed, (model, name, _, loss) in enumerate(names)
+    ]
     labels = {"resnet": "a network drawn at random", "vit": "another one"}
     members = [Member(model, labels[family], family) for model, _, family, _ in names]
     with style(STYLE):

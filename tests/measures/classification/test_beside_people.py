@@ -168,7 +168,7 @@ def test_a_network_whose_decisions_are_known(contrast: Split, tmp_path: Path) ->
     """It is wrong about each second image of the first condition, each third of the next, ..."""
     rows = [*range(len(contrast))]
     batches = contrast.batches(rows, 320, [0.0] * 3, [1.0] * 3)
-    said = predict(NamesRed(), batches, contrast.labels, None, contrast.outputs)
+    said = predict(NamesRed(), batches, np.array(contrast.labels), None, contrast.outputs)
     conditions = np.arange(8).repeat(160)
     assert contrast.column("condition").tolist() == conditions.tolist()
     pairs = zip(contrast.labels.tolist(), conditions.tolist(), rows, strict=True)
