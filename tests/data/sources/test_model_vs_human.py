@@ -123,7 +123,7 @@ def test_other_images_are_refused(
 ) -> None:
     files = {file: b for file, b in (files_of("edge") | change).items() if b is not None}
     archive = packed(tmp_path / "some.tar.gz", "edge", files)
-    advice = f"give the folder or the archive of {name}.tar.gz as model-vs-human publishes it."
+    advice = f"give {name}.tar.gz as model-vs-human publishes it, or the folder in it."
     said = sentence.format("", "old/")
     assert refusal(open_path, "model_vs_human", archive, set=name) == f"{archive} {said}: {advice}"
 

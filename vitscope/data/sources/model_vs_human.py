@@ -104,7 +104,7 @@ def _read_images_of_set(path: Path, name: str) -> dict[_Shown, bytes]:
     """
     table = read_shown_images(name)[["condition", "category", "image"]]
     wanted = dict.fromkeys(table.itertuples(index=False, name=None), b"")
-    advice = f"give the folder or the archive of {name}.tar.gz as model-vs-human publishes it."
+    advice = f"give {name}.tar.gz as model-vs-human publishes it, or the folder in it."
     found: dict[_Shown, PurePosixPath] = {}
     for file, read in _png_files(path):
         shown = _read_name(file, name)
