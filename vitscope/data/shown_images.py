@@ -25,7 +25,7 @@ def read_shown_conditions(name: str) -> pd.DataFrame:
     """Return a row for each condition of the set `name`, in their natural order.
 
     `quantity` is what conditions are values of, and `label` the value. `counted` is "1" if the
-    condition counts in the authors' means: images are changed, and people are right often enough.
+    condition counts in the authors' means: images are changed, and people name more than a fifth.
     """
     return _read_rows_of_set("model_vs_human_conditions.csv", name)
 

@@ -104,6 +104,15 @@ def test_means_over_conditions_are_as_counted_from_the_raw_files() -> None:
     assert np.mean(of_sets) == pytest.approx(0.722815, abs=1e-6)
 
 
+def test_conditions_count_whose_images_are_changed_and_that_people_often_name() -> None:
+    for name in COUNTED_OF_SETS:
+        conditions, shown = read_shown_conditions(name), read_shown_images(name)
+        right = pd.Series(read_people_right(name).mean(axis=0))
+        named = right.groupby(shown["condition"]).mean()[conditions["condition"]].to_numpy()
+        changed = (np.arange(len(conditions)) > 0) | (len(conditions) == 1)
+        assert ((conditions["counted"] == "1") == (changed & (named > 0.2))).all(), name
+
+
 @pytest.mark.parametrize(("name", "condition"), [("low-pass", "10"), ("silhouette", "0")])
 def test_kappas_are_those_of_scikit_learn(name: str, condition: str) -> None:
     chosen = (read_shown_images(name)["condition"] == condition).to_numpy()
@@ -233,6 +242,6 @@ def test_a_column_of_each_set_shows_the_table() -> None:
         people = tables[0][[f"people_{column}_{end}" for end in ("lowest", "highest")]]
         np.testing.assert_allclose(np.array(ends[0])[:, :, 1], people)
     assert legend_labels(figure) == [
-        *("people", "from person to person", *NETWORKS.values(), "not in the mean", "chance"),
+        *(*NETWORKS.values(), "people", "from person to person", "not in the mean", "chance"),
         "95 % interval",
     ]

@@ -62,7 +62,7 @@ right about each image of a condition: 0 is chance, 1 is the same errors. That o
 mean over people, that of a person the mean over the other people; it is null where chance explains
 all agreement, as of two that are always right. Intervals resample the images of each condition. The
 row `mean` is the mean over conditions that are `counted`: those whose images were changed, and of
-which people name a fifth or more, as the authors choose them.
+which people name more than a fifth, as the authors choose them.
 """
 
 from dataclasses import dataclass

@@ -12,11 +12,10 @@ from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend
 from vitscope.drawing.looks import (
     EVERY_SECOND,
-    GRAY,
     INTERVAL_BAR,
     INTERVAL_WIDTH,
     OF_ALL,
-    QUARTILES_ALPHA,
+    RANGE_BAR,
     REFERENCE,
     Look,
     looks_of,
@@ -33,14 +32,14 @@ _VALUES = (
 )
 # How far the mean is from the last condition, and models from each other; conditions are 1 apart.
 _GAP, _APART = 0.5, 0.13
-# The range of people, which is wider than an interval.
-_RANGE: dict[str, Any] = {"color": GRAY, "alpha": QUARTILES_ALPHA, "linewidth": 6}
 
 
 def plot_beside_people(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a column for each set of images: accuracy by condition, and below it consistency."""
     of_sets = _members_by_set(table, members)
     stacked = stack_panels(len(of_sets), len(_VALUES), _LEAST)
+    for member in members:
+        stacked[0].legend.expect(member.label)
     for panels, (label, column, interval, chance) in zip(stacked, _VALUES, strict=True):
         for axes, (name, group) in zip(panels.axes, of_sets.items(), strict=True):
             axes.set_title(name if panels.titled else "")
@@ -81,8 +80,9 @@ def _placed(table: pd.DataFrame, member: Member) -> pd.DataFrame:
 
 def _draw_line(axes: Axes, rows: pd.DataFrame, column: str, style: Mapping[str, Any]) -> None:
     """Draw a curve over conditions, and their mean apart from it."""
-    for part in (rows[rows["condition"] != MEAN], rows[rows["condition"] == MEAN]):
-        axes.plot(part["x"], part[column], **style, clip_on=False, zorder=3)
+    is_mean = rows["condition"] == MEAN
+    for part, line in ((rows[~is_mean], {}), (rows[is_mean], {"linestyle": ""})):
+        axes.plot(part["x"], part[column], **{**style, **line}, clip_on=False, zorder=3)
 
 
 def _draw_model(axes: Axes, rows: pd.DataFrame, column: str, interval: str, look: Look) -> None:
@@ -93,10 +93,10 @@ def _draw_model(axes: Axes, rows: pd.DataFrame, column: str, interval: str, look
 
 def _draw_people(axes: Axes, rows: pd.DataFrame, column: str, legend: Legend) -> None:
     low, high = (rows[f"people_{column}_{end}"] for end in ("lowest", "highest"))
-    axes.vlines(rows["x"], low, high, **_RANGE)
+    axes.vlines(rows["x"], low, high, **RANGE_BAR)
     _draw_line(axes, rows, f"people_{column}", OF_ALL)
     legend.add_line("people", OF_ALL)
-    legend.add_shade("from person to person", GRAY, QUARTILES_ALPHA)
+    legend.add_shade("from person to person", RANGE_BAR["color"], RANGE_BAR["alpha"])
 
 
 def _mark_conditions(axes: Axes, name: str, legend: Legend) -> None:
