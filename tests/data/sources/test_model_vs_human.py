@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ from tests.helpers.sources import open_path
 from vitscope.data.shown_images import read_shown_conditions, read_shown_images
 from vitscope.data.sources.model_vs_human import SOURCE
 from vitscope.errors import VitscopeError
+from vitscope.package_data import ROOT
+from vitscope.studies.loading import load_study
 
 SETS = SOURCE["keys"]["set"]["enum"]
 # Names of images in the published archives, as those who use them quote them.
@@ -149,3 +152,15 @@ def test_another_split_and_what_is_no_archive_are_refused(tmp_path: Path) -> Non
     archive.write_bytes(b"\x1f\x8b nothing")
     with pytest.raises(VitscopeError, match="cannot be read as a tar archive"):
         open_path("model_vs_human", archive, set="edge")
+
+
+def test_the_study_of_the_manual_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    (code,) = re.findall(
+        r"^## model_vs_human\n.*?```yaml\n(.*?)```", page, re.DOTALL | re.MULTILINE
+    )
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "high-pass.tar.gz").touch()
+    (tmp_path / "own.yaml").write_text(f"title: own\n{code}")
+    study = load_study(tmp_path / "own.yaml")
+    assert study.models_of("beside_people") == ["resnet"]
