@@ -39,6 +39,7 @@ EACH = {
     "hessian": 8,
 }
 TOGETHER = {
+    "beside_people": 2,
     "curvature_by_layer": 2,
     "fit": 1,
     "fit_by_window": 1,

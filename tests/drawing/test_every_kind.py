@@ -16,6 +16,7 @@ from tests.helpers.claims import published
 from tests.helpers.drawing import draw_kind
 from tests.helpers.pictures import picture
 from tests.helpers.shown import boxes_of, flaws, legend_labels, legends_of, sizes_of, spans
+from tests.helpers.shown_sets import table_at_random
 from tests.helpers.tiers import some_of
 from vitscope.drawing.charts import Chart, PublishedPoints
 from vitscope.drawing.figure import Member
@@ -59,7 +60,7 @@ PICTURES = {
 }
 TOGETHER = [
     *("frequency_noise", "landscape_slices", "trajectory", "robustness", "occlusion"),
-    "shuffling",
+    *("shuffling", "beside_people"),
 ]
 
 
@@ -81,6 +82,8 @@ def table_of(name: str) -> pd.DataFrame:
         low = np.linspace(0, 0.9, 10)
         bins = {"low": low, "high": low + 0.1, "confidence": low + 0.05, "accuracy": low}
         return pd.DataFrame({**bins, "images": 10})
+    if name == "beside_people":
+        return table_at_random("high-pass", "", 1, 0)
     if name == "cka_between":
         # Of a model beside itself, as `rows_of` has it.
         return table_of("cka").assign(other_model="")

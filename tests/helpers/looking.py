@@ -15,8 +15,8 @@ from vitscope.scopes.scope import Scope, look
 from vitscope.settings.keys import Model
 from vitscope.settings.study import Study
 
-# Measures of a training, or of images that show two classes: they take a study.
-OF_A_STUDY = ("fit", "shape_texture", "trajectory", "learning_curves")
+# Measures of a training, or of images that show two classes or that people saw: they take a study.
+OF_A_STUDY = ("fit", "shape_texture", "beside_people", "trajectory", "learning_curves")
 # Measures of what some networks, or their trainings, have and others have not.
 OF_SOME_NETWORKS = ("position_bias", "position_similarity", "loss_terms")
 

@@ -18,6 +18,8 @@ TABLES: dict[str, Expected | None] = {
     "attention_rollout": Expected(
         ["model", "image"], 1e-4, without=("rollout", "picture", "whole")
     ),
+    # Of images that do not come with the package.
+    "beside_people": None,
     "cka": Expected(
         ["model", "index", "other_index"], 1e-3, 1e-4, without=("cka_without",), own=_OF_NEIGHBOURS
     ),

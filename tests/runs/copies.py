@@ -192,8 +192,9 @@ def write_studies(folder: Path, weights: dict[str, Path]) -> None:
         settings["analysis"]["keep_latents"] = False
 
     folder.mkdir()
-    # The networks of these studies have no relative position bias.
-    every = [kind for kind in registry.kinds() if kind != "position_bias"]
+    # The networks of these studies have no relative position bias, and nobody was shown the images.
+    lacking = ("position_bias", "beside_people")
+    every = [kind for kind in registry.kinds() if kind not in lacking]
     for name, kinds in ((TINY, SOME_KINDS), (EVERYTHING, every)):
         write_study(folder / f"{name}.yaml", partial(add_figures, weights=weights, kinds=kinds))
     write_study(folder / "whole.yaml", one_shard)

@@ -151,6 +151,7 @@ def test_one_pass_measures_all_that_is_missing(tiny: Made) -> None:
         (lambda scope: scope.table("fit"), "fit takes a training: the workflow measures it"),
         (lambda scope: scope.table("trajectory"), "trajectory takes a training"),
         (lambda scope: scope.table("shape_texture"), "needs the images of a split 'conflict'"),
+        (lambda scope: scope.table("beside_people"), "allowed: model_vs_human"),
         (lambda scope: scope.table("landscape"), "landscape needs the loss of the training: give"),
         (lambda scope: scope.table("cka_between"), "cka_between takes two networks: ask"),
     ],

@@ -58,6 +58,8 @@ QUARTILES_ALPHA = 0.35
 RANGE_ALPHA = 0.15  # the range from the lowest to the highest value
 BAR_ALPHA = 0.45
 INTERVAL_WIDTH = 1.4
+# The range of what a point is the mean of; an interval is thinner.
+RANGE_BAR: dict[str, Any] = {"color": GRAY, "alpha": QUARTILES_ALPHA, "linewidth": 6}
 
 # Cells without a value.
 UNDEFINED: dict[str, Any] = {"facecolor": "#e6e6e6", "edgecolor": "#8c8c8c", "hatch": "//////"}

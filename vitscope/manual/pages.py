@@ -190,21 +190,28 @@ def _default_figures_by_kind() -> dict[str, list[str]]:
 
 def _kinds_about(question: str) -> list[str]:
     kinds = registry.kinds()
-    measures = {kind: registry.declared(kinds[kind].measure) for kind in _default_figures_by_kind()}
+    named = dict.fromkeys([*_default_figures_by_kind(), *kinds])
+    measures = {kind: registry.declared(kinds[kind].measure) for kind in named}
     return [kind for kind, measure in measures.items() if measure.question == question]
+
+
+def _picture_of_kind(kind: str) -> str:
+    """Return the picture of a kind, from docs/; if the default study has none, one of its own."""
+    names = _default_figures_by_kind().get(kind)
+    return f"{PICTURES}/test_figure_{names[0]}.png" if names else f"images/{kind}.png"
 
 
 def _list_figures_in_manual(question: str) -> str:
     page = f"figures/{question.lower().replace(' ', '-')}.md"
     lines = []
     for kind in _kinds_about(question):
-        names = _default_figures_by_kind()[kind]
-        declared, figures = registry.kinds()[kind], "`, `".join(names)
+        names = _default_figures_by_kind().get(kind, ())
+        declared = registry.kinds()[kind]
+        figures = ", ".join(f"`{name}`" for name in names) or "not in the default study"
         title, shows = captions.title_of(declared), escape(captions.sentence_of(declared))
-        file = f"{PICTURES}/test_figure_{names[0]}.png"
         # Describe the picture by the sentence, since the title stands beside it.
-        picture = f'<img src="{file}" width="240" alt="{shows}">'
-        lines.append(f"- [{picture} {title}]({page}#{kind}): `{figures}`\n")
+        picture = f'<img src="{_picture_of_kind(kind)}" width="240" alt="{shows}">'
+        lines.append(f"- [{picture} {title}]({page}#{kind}): {figures}\n")
     return f"\n### [{question}]({page})\n\n{''.join(lines)}" if lines else ""
 
 
@@ -213,8 +220,7 @@ def _list_captions_in_manual(question: str) -> str:
     listed = ", ".join(f"[`{kind}`](#{kind})" for kind in kinds)
     parts = [f"Kinds of figures: {listed}.\n"]
     for kind in kinds:
-        name, declared = _default_figures_by_kind()[kind][0], registry.kinds()[kind]
-        picture = f"../{PICTURES}/test_figure_{name}.png"
+        declared, picture = registry.kinds()[kind], f"../{_picture_of_kind(kind)}"
         caption = captions.in_markdown(captions.caption_of(declared))
         shown = [
             f"![{captions.title_of(declared)}]({picture})",
@@ -229,7 +235,9 @@ def _pictures_of_changes(kind: str) -> list[str]:
     """Return the picture of a kind's first figure that shows changes over blocks, if any does."""
     figures = _default_figures()
     named = [
-        name for name in _default_figures_by_kind()[kind] if figures[name].options.get("change")
+        name
+        for name in _default_figures_by_kind().get(kind, ())
+        if figures[name].options.get("change")
     ]
     return [
         f"![{captions.title_of(registry.kinds()[kind])}: the change over each block]"

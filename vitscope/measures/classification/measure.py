@@ -53,6 +53,16 @@ For the images that people classified too (`cue_conflict`), the table has the er
 Geirhos et al. (2020): the mean over people of Cohen's kappa of whether the model and the person
 name the shape of an image. It counts all images, including those whose shape and texture show the
 same class. 0 is chance, 1 is the same errors.
+
+The table `beside_people`: one row per model and condition, and one for their mean.
+
+Networks and people decide among the same 16 categories, by images of one of the sets of
+`model_vs_human`. The error consistency of Geirhos et al. (2020) is Cohen's kappa of whether two are
+right about each image of a condition: 0 is chance, 1 is the same errors. That of a model is the
+mean over people, that of a person the mean over the other people; it is null where chance explains
+all agreement, as of two that are always right. Intervals resample the images of each condition. The
+row `mean` is the mean over conditions that are `counted`: those whose images were changed, and of
+which people name more than a fifth, as the authors choose them.
 """
 
 from dataclasses import dataclass
@@ -241,4 +251,49 @@ SHAPE_TEXTURE = Measure(
     own_split=True,
     refuse=refuse_unknown_split_to_classify,
     refuse_settings=refuse_other_images_to_classify,
+)
+
+BESIDE_PEOPLE_TABLE = Table(
+    "beside_people",
+    {
+        "model": ("string", "model, as the study names it"),
+        "set": ("string", "set of images that people were shown"),
+        "position": ("int32", "position of the condition in the natural order of its set"),
+        "condition": ("string", "condition, as files of the set name it; mean for their mean"),
+        "counted": ("bool", "whether the mean over conditions counts it"),
+        "images": ("int64", "number of images"),
+        "accuracy": ("float64", "share of the images whose category is found"),
+        **interval_columns("of the accuracy over images"),
+        "consistency": ("float64", "error consistency with people"),
+        **interval_columns("of the consistency over images", "consistency"),
+        "people": ("int64", "number of people"),
+        "people_accuracy": ("float64", "accuracy of people, their mean"),
+        "people_accuracy_lowest": ("float64", "lowest accuracy of a person"),
+        "people_accuracy_highest": ("float64", "highest accuracy of a person"),
+        "people_consistency": ("float64", "error consistency among people, their mean"),
+        "people_consistency_lowest": ("float64", "lowest consistency of a person with the others"),
+        "people_consistency_highest": ("float64", "highest of a person with the others"),
+    },
+)
+
+BESIDE_PEOPLE_SOURCE = "model_vs_human"
+
+
+def refuse_images_not_shown(case: Case) -> None:
+    """Refuse a data set of which no decisions of people are published."""
+    model, source = case.study.models[case.model], case.study.dataset_of(case.model).source
+    if source["kind"] != BESIDE_PEOPLE_SOURCE:
+        at = f"data.{model.data}.source.kind, for models.{case.model} in a figure `beside_people`"
+        raise wrong(case.study.path, at, source["kind"], f"{BESIDE_PEOPLE_SOURCE}.")
+
+
+BESIDE_PEOPLE = Measure(
+    needs="predictions",
+    measure="beside_people:measure_beside_people",
+    table=BESIDE_PEOPLE_TABLE,
+    question="How networks classify",
+    figures={"beside_people": FigureKind("show_beside_people:plot_beside_people")},
+    predictions_of=("classification", ClassificationSettings),
+    arguments=bootstrap,
+    refuse=refuse_images_not_shown,
 )

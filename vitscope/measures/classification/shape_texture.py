@@ -148,17 +148,15 @@ def classification_consistency(
     values = np.column_stack([says_shape, people.T, (people & says_shape).T]).astype(np.float64)
     rows = []
     for name, chosen in _images_by_shape(shape, classes):
-        resampled = _mean_classification_kappa(
-            bootstrap_image_means(values[chosen], resamples, seed)
-        )
+        resampled = mean_kappa(bootstrap_image_means(values[chosen], resamples, seed))
         known = len(chosen) > 1 and np.isfinite(resampled).any()
         ends = np.nanpercentile(resampled, TAILS) if known else (np.nan, np.nan)
-        kappa = _mean_classification_kappa(values[chosen].mean(axis=0, keepdims=True))[0]
+        kappa = mean_kappa(values[chosen].mean(axis=0, keepdims=True))[0]
         rows.append((name, kappa, *ends))
     return pd.DataFrame(rows, columns=["class_name", *CONSISTENCY])
 
 
-def _mean_classification_kappa(means: Array) -> Array:
+def mean_kappa(means: Array) -> Array:
     """Return the mean over people of Cohen's kappa; NaN if it is undefined for a person.
 
     It is undefined if chance explains all agreement of model and person. The columns of `means` are
