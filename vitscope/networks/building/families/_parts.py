@@ -248,7 +248,7 @@ class DepthwiseMixing(nn.Module):
         return mixed.flatten(2).transpose(1, 2)
 
     def _multiply(self, values: Tensor) -> Tensor:
-        """Return the same sums as matrix products, whose gradients take a tenth of the time."""
+        """Return the same sums by matrix products: on a CPU, a third of the time for a step."""
         taps = nn.functional.pad(self.conv.weight.flatten(1), (0, 1))
         weights = taps.index_select(1, self.taps.flatten()).view(-1, *self.taps.shape)
         return (weights @ values.permute(2, 1, 0)).permute(2, 1, 0)
