@@ -120,7 +120,7 @@ def test_controls_are_compared_and_counted_nowhere_else() -> None:
     mixing = {name: model.arch.get("mixing") for name, model in cifar.models.items()}
     controls = {name for name, how in mixing.items() if how}
     assert controls == {name for name, model in cifar.models.items() if model.control}
-    assert len(controls) == 23
+    assert len(controls) == 26
     kinds = {"vit_light": {"msa"}, "vit_fixed": {"msa"}, "resnet_light": {"conv"}}
     kinds["alternet_fixed"] = {"conv"}
     models = {name: Traits(kinds[name], traits_for_claims_job(cifar, name)) for name in kinds}

@@ -199,7 +199,7 @@ def test_of_a_class_alone_there_is_an_entropy(images: Split) -> None:
 def test_a_network_without_attention_is_refused(images: Split) -> None:
     sentence = refusal(part, on_model(Gate(), images))
     assert sentence.startswith("models.net: no attention was found: nowhere is a softmax taken of")
-    assert "Kinds of figures that need none are averaging, cka, " in sentence
+    assert "Kinds of figures that need none are averaging, beside_people, " in sentence
     assert "token_similarity" in sentence
     assert "attention_" not in sentence
 
